@@ -1,0 +1,63 @@
+//! The vocabulary and the contracts of Fluvial: sources, sinks, operators, state, batch logs,
+//! ids and times.
+//!
+//! Everything here is small on purpose. A trait in this crate is a *contract*: its doc comment
+//! lists numbered laws, and `fluvial-conformance` has one executable check per law. Nothing in
+//! this crate performs I/O, reads a clock, or draws a random number.
+//!
+//! # The life of batch `n`
+//!
+//! ```text
+//!  plan(n)    offsets/n, create-if-absent: durable before anything runs; the winner is the truth
+//!  run(n)     a pure function of (plan n, state version n)
+//!  state      snapshots of version n + 1; unreferenced until the commit names them
+//!  sink       commit(n), idempotent
+//!  commit(n)  commits/n, create-if-absent: names the elected snapshots and the next watermarks
+//! ```
+//!
+//! # Example
+//!
+//! Recovery is one pure function over the newest plan and the newest commit:
+//!
+//! ```
+//! use fluvial_core::protocol::{Resume, resume};
+//!
+//! assert_eq!(resume(None, None)?, Resume::Fresh);
+//! # Ok::<(), fluvial_core::Error>(())
+//! ```
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod error;
+pub mod frame;
+pub mod ids;
+pub mod key_group;
+pub mod log;
+pub mod operator;
+pub mod protocol;
+pub mod sink;
+pub mod source;
+pub mod state;
+#[cfg(test)]
+mod testing;
+pub mod time;
+
+pub use error::{Error, ErrorKind, Result};
+pub use ids::{
+    BatchId, OperatorId, PartitionId, QueryId, RunId, SinkId, SourceId, StateVersion, StoreId,
+    StoreName, WatermarkId,
+};
+pub use key_group::{KeyGroup, KeyGroupCount, KeyGroupRange};
+pub use log::{
+    BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,
+    WatermarkPolicy, Watermarks,
+};
+pub use operator::{BatchInfo, Operator, OperatorCounts, OperatorRun, StateField, StateSchema};
+pub use sink::{CommitOutcome, Note, OutputMode, Sink, SinkSpec, SinkWriter, Staged};
+pub use source::{
+    Frontier, LogRef, Offset, PlanRequest, ReadLimit, RowStream, Source, SourceRange, Split,
+};
+pub use state::{
+    Change, Entries, KeyRange, Prefetch, SealedStore, Snapshot, StateBackend, StateStore, StoreSize,
+};
+pub use time::{BatchTime, Clock, EventDuration, EventTime, EvictWatermark, LateWatermark};

@@ -1,0 +1,1 @@
+//! How Spark writes expressions: literals, types and operators.

@@ -1,0 +1,1 @@
+//! Spark's functions by Spark's names.

@@ -1,0 +1,1 @@
+//! Streaming SQL: statements that DataFusion does not know.
