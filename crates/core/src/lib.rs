@@ -31,6 +31,7 @@
 pub mod error;
 pub mod frame;
 pub mod ids;
+pub mod interval;
 pub mod key_group;
 pub mod log;
 pub mod operator;
@@ -47,6 +48,7 @@ pub use ids::{
     BatchId, OperatorId, PartitionId, QueryId, RunId, SinkId, SourceId, StateVersion, StoreId,
     StoreName, WatermarkId,
 };
+pub use interval::{CalendarInterval, parse_duration};
 pub use key_group::{KeyGroup, KeyGroupCount, KeyGroupRange};
 pub use log::{
     BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,
