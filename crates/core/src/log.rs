@@ -92,6 +92,11 @@ pub struct Plan {
     pub ranges: BTreeMap<SourceId, SourceRange>,
     /// Where each source stands after this batch.
     pub ends: BTreeMap<SourceId, Offset>,
+    /// The newest adopted range of each source that contributes nothing to this batch, so that
+    /// recovery never needs an older plan (see [`Plan::newest_range`]). Its splits are left out
+    /// if the source has a log that the range refers to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub silent: BTreeMap<SourceId, SourceRange>,
     /// The watermarks that judge late input: the previous batch's.
     pub late: Watermarks,
     /// The watermarks that evict: this batch's.
@@ -110,6 +115,11 @@ impl Plan {
     /// Whether any source contributes.
     pub fn has_data(&self) -> bool {
         !self.ranges.is_empty()
+    }
+
+    /// The newest range that `source` was ever planned to read: what it adopts after a restart.
+    pub fn newest_range(&self, source: &SourceId) -> Option<&SourceRange> {
+        self.ranges.get(source).or_else(|| self.silent.get(source))
     }
 }
 

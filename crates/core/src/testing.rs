@@ -13,6 +13,7 @@ pub(crate) fn plan(batch: u64) -> Plan {
         run: RunId::new("run").unwrap(),
         ranges: BTreeMap::new(),
         ends: BTreeMap::new(),
+        silent: BTreeMap::new(),
         late: BTreeMap::new(),
         evict: BTreeMap::new(),
         time: BatchTime(0),
