@@ -3,7 +3,7 @@
 //!
 //! Everything here is small on purpose. A trait in this crate is a *contract*: its doc comment
 //! lists numbered laws, and `fluvial-conformance` has one executable check per law. Nothing in
-//! this crate performs I/O, reads a clock, or draws a random number.
+//! this crate performs I/O of its own, reads a clock, or draws a random number.
 //!
 //! # The life of batch `n`
 //!
@@ -38,6 +38,7 @@ pub mod operator;
 pub mod protocol;
 pub mod sink;
 pub mod source;
+pub mod source_log;
 pub mod state;
 #[cfg(test)]
 mod testing;
@@ -59,6 +60,7 @@ pub use sink::{CommitOutcome, Note, OutputMode, Sink, SinkSpec, SinkWriter, Stag
 pub use source::{
     Frontier, LogRef, Offset, PlanRequest, ReadLimit, RowStream, Source, SourceRange, Split,
 };
+pub use source_log::{SourceLog, SourceLogEntry};
 pub use state::{
     Change, Entries, KeyRange, Prefetch, SealedStore, Snapshot, StateBackend, StateStore, StoreSize,
 };

@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 /// *Canonical*: two offsets denote the same position iff their text is equal. The engine
 /// compares for equality, persists and shows them; ordering is the source's business.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "serde_json::Value", into = "serde_json::Value")]
+#[serde(from = "serde_json::Value", into = "serde_json::Value")]
 pub struct Offset(serde_json::Value);
 
 impl Offset {
@@ -48,10 +48,9 @@ impl Offset {
     }
 }
 
-impl TryFrom<serde_json::Value> for Offset {
-    type Error = std::convert::Infallible;
-    fn try_from(value: serde_json::Value) -> Result<Self, Self::Error> {
-        Ok(Self(value))
+impl From<serde_json::Value> for Offset {
+    fn from(value: serde_json::Value) -> Self {
+        Self(value)
     }
 }
 
