@@ -28,6 +28,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod ddl;
 pub mod error;
 pub mod frame;
 pub mod ids;
@@ -35,6 +36,7 @@ pub mod interval;
 pub mod key_group;
 pub mod log;
 pub mod operator;
+pub mod options;
 pub mod protocol;
 pub mod sink;
 pub mod source;
@@ -56,6 +58,7 @@ pub use log::{
     WatermarkPolicy, Watermarks,
 };
 pub use operator::{BatchInfo, Operator, OperatorCounts, OperatorRun, StateField, StateSchema};
+pub use options::Options;
 pub use sink::{CommitOutcome, Note, OutputMode, Sink, SinkSpec, SinkWriter, Staged};
 pub use source::{
     Frontier, LogRef, Offset, PlanRequest, ReadLimit, RowStream, Source, SourceRange, Split,
