@@ -8,6 +8,6 @@
 
 mod log;
 mod operator;
-mod sink;
+pub mod sink;
 mod source;
 mod state;
