@@ -1,0 +1,342 @@
+//! The key codec.
+
+use super::check::RowCheck;
+use super::layout::{
+    GROUP_BYTES, KeyLayout, TIME_BYTES, group_range, parse_time, time_bytes, time_of, time_range,
+};
+use crate::plain::{Purpose, from_plain, plain_type, to_plain};
+use arrow::array::{Array, ArrayRef, BinaryArray, TimestampMicrosecondArray};
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, RowParser, Rows, SortField};
+use fluvial_core::{Error, EventTime, KeyGroup, KeyGroupCount, KeyRange, PartitionId, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Version of the bytes of keys, for [`fluvial_core::StateSchema::format`]. Tests with golden
+/// bytes fail when a dependency would change them without a new number.
+pub const KEY_FORMAT: u32 = 1;
+
+/// Turns key columns into state keys and back, whole columns at a time.
+///
+/// - The order of keys as bytes is the order of (group, time, key) or (group, key, time),
+///   column by column; nulls come first in a column, but a missing *time* comes last.
+/// - Two keys are equal bytes exactly if their columns are equal, where -0.0 equals 0.0, every
+///   NaN equals every other, and maps with the same entries are equal: at any nesting depth. A
+///   null struct is not a struct of nulls.
+/// - The group is a stable hash of the key *without* the time, so all times of a key are in one
+///   partition.
+/// - No key is a prefix of another key of the same codec.
+#[derive(Debug)]
+pub struct KeyCodec {
+    layout: KeyLayout,
+    declared: Vec<DataType>,
+    plain: Vec<DataType>,
+    key_groups: KeyGroupCount,
+    converter: RowConverter,
+    parser: RowParser,
+    check: RowCheck,
+}
+
+/// State keys and where they belong; equally long.
+#[derive(Debug, Clone)]
+pub struct EncodedKeys {
+    /// The keys, with their groups in front.
+    pub keys: BinaryArray,
+    /// The group of each.
+    pub groups: Vec<KeyGroup>,
+}
+
+/// What [`KeyCodec::decode`] found; equally long.
+#[derive(Debug, Clone)]
+pub struct DecodedKeys {
+    /// The key columns, in their declared types.
+    pub columns: Vec<ArrayRef>,
+    /// The times, if the layout has them.
+    pub times: Option<TimestampMicrosecondArray>,
+}
+
+impl KeyCodec {
+    /// A codec for key columns of these types. There may be none: then all rows have one key.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a type that cannot be a key.
+    pub fn new(layout: KeyLayout, types: Vec<DataType>, key_groups: KeyGroupCount) -> Result<Self> {
+        let plain: Vec<DataType> = types.iter().map(plain_type).collect::<Result<_>>()?;
+        let fields = plain.iter().cloned().map(SortField::new).collect();
+        let converter = RowConverter::new(fields)?;
+        let parser = converter.parser();
+        let check = RowCheck::new(&plain);
+        Ok(Self { layout, declared: types, plain, key_groups, converter, parser, check })
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> KeyLayout {
+        self.layout
+    }
+
+    /// The declared types of the key columns.
+    pub fn types(&self) -> &[DataType] {
+        &self.declared
+    }
+
+    /// The number of key groups.
+    pub fn key_groups(&self) -> KeyGroupCount {
+        self.key_groups
+    }
+
+    /// Encodes `rows` rows. `times` must be there exactly if the layout has times; a null in it
+    /// is a row without a time.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the columns are not those of this codec, or if their keys take more than
+    /// 2 GiB together.
+    pub fn encode(
+        &self,
+        columns: &[ArrayRef],
+        times: Option<&TimestampMicrosecondArray>,
+        rows: usize,
+    ) -> Result<EncodedKeys> {
+        if times.is_some() != self.layout.has_time() {
+            return Err(Error::invalid(format!(
+                "state keys of layout {:?} were given {} times",
+                self.layout,
+                if times.is_some() { "unexpected" } else { "no" }
+            )));
+        }
+        if times.is_some_and(|t| t.len() != rows) {
+            return Err(Error::invalid(format!("state keys need {rows} times, one for each row")));
+        }
+        let encoded = self.convert(columns, rows)?;
+        let per_row = GROUP_BYTES + if self.layout.has_time() { TIME_BYTES } else { 0 };
+        let mut keys = KeyBuffer::new(rows, encoded_len(&encoded, rows) + rows * per_row)?;
+        let mut groups = Vec::with_capacity(rows);
+        for i in 0..rows {
+            let key = row_bytes(&encoded, i);
+            let group = self.key_groups.group_of(xxh3_64(key));
+            groups.push(group);
+            keys.push(&group.prefix());
+            match (self.layout, times) {
+                (KeyLayout::TimeKey, Some(times)) => {
+                    keys.push(&time_bytes(time_of(times, i)));
+                    keys.push(key);
+                }
+                (KeyLayout::KeyTime, Some(times)) => {
+                    keys.push(key);
+                    keys.push(&time_bytes(time_of(times, i)));
+                }
+                _ => keys.push(key),
+            }
+            keys.end();
+        }
+        Ok(EncodedKeys { keys: keys.finish(), groups })
+    }
+
+    /// Encodes `rows` rows of a [`KeyLayout::KeyTime`] codec without their times: with
+    /// [`KeyRange::prefix`] or [`Self::times_of`] each finds every time of its key.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the columns are not those of this codec, or too long.
+    pub fn encode_prefixes(&self, columns: &[ArrayRef], rows: usize) -> Result<EncodedKeys> {
+        let encoded = self.convert(columns, rows)?;
+        let mut keys = KeyBuffer::new(rows, encoded_len(&encoded, rows) + rows * GROUP_BYTES)?;
+        let mut groups = Vec::with_capacity(rows);
+        for i in 0..rows {
+            let key = row_bytes(&encoded, i);
+            let group = self.key_groups.group_of(xxh3_64(key));
+            groups.push(group);
+            keys.push(&group.prefix());
+            keys.push(key);
+            keys.end();
+        }
+        Ok(EncodedKeys { keys: keys.finish(), groups })
+    }
+
+    /// The partition of each of `rows` rows: for the exchange in front of a stateful operator.
+    /// The same hash as in [`Self::encode`], so a row always meets its state.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the columns are not those of this codec.
+    pub fn partitions(
+        &self,
+        columns: &[ArrayRef],
+        rows: usize,
+        partitions: u32,
+    ) -> Result<Vec<PartitionId>> {
+        let encoded = self.convert(columns, rows)?;
+        let owner: Vec<PartitionId> = self
+            .key_groups
+            .all()
+            .groups()
+            .map(|group| self.key_groups.partition_of(group, partitions))
+            .collect();
+        Ok((0..rows)
+            .map(|i| {
+                let group = self.key_groups.group_of(xxh3_64(row_bytes(&encoded, i)));
+                owner[usize::from(group.0)]
+            })
+            .collect())
+    }
+
+    /// The group of the key without columns: where an operator without keys has its state.
+    pub fn group_of_nothing(key_groups: KeyGroupCount) -> KeyGroup {
+        key_groups.group_of(xxh3_64(&[]))
+    }
+
+    /// Decodes keys that this codec made.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` for any other bytes; never a panic.
+    pub fn decode(&self, keys: &BinaryArray) -> Result<DecodedKeys> {
+        let mut rows = Vec::with_capacity(keys.len());
+        let mut times = Vec::with_capacity(if self.layout.has_time() { keys.len() } else { 0 });
+        for i in 0..keys.len() {
+            let bad = |what: &str| Error::corrupt(format!("state key {i} of a scan: {what}"));
+            if keys.is_null(i) {
+                return Err(bad("it is null"));
+            }
+            let (key, time) = self.split(keys.value(i)).map_err(bad)?;
+            self.check.check(key).map_err(bad)?;
+            rows.push(key);
+            if let Some(time) = time {
+                times.push(parse_time(time).map_err(bad)?.map(|t| t.0));
+            }
+        }
+        let columns = self.converter.convert_rows(rows.iter().map(|row| self.parser.parse(row)))?;
+        let columns = columns
+            .iter()
+            .zip(&self.declared)
+            .map(|(column, declared)| from_plain(column, declared))
+            .collect::<Result<_>>()?;
+        let times = self.layout.has_time().then(|| TimestampMicrosecondArray::from(times));
+        Ok(DecodedKeys { columns, times })
+    }
+
+    /// Every key of `group` whose time is at or before `until`: what a watermark expires. One
+    /// range per group, for [`KeyLayout::TimeKey`]; keys without a time are never in it.
+    pub fn expired(&self, group: KeyGroup, until: EventTime) -> KeyRange {
+        debug_assert_eq!(self.layout, KeyLayout::TimeKey, "expiry needs times before keys");
+        time_range(&group.prefix(), None, until)
+    }
+
+    /// Every key of `group` whose time lies in `from..=until`, for [`KeyLayout::TimeKey`].
+    pub fn between(&self, group: KeyGroup, from: EventTime, until: EventTime) -> KeyRange {
+        debug_assert_eq!(self.layout, KeyLayout::TimeKey, "a time range needs times before keys");
+        time_range(&group.prefix(), Some(from), until)
+    }
+
+    /// Every time in `from..=until` of the key whose prefix [`Self::encode_prefixes`] made, for
+    /// [`KeyLayout::KeyTime`].
+    pub fn times_of(&self, prefix: &[u8], from: EventTime, until: EventTime) -> KeyRange {
+        debug_assert_eq!(self.layout, KeyLayout::KeyTime, "the times of a key need keys first");
+        time_range(prefix, Some(from), until)
+    }
+
+    /// Every key of `group`.
+    pub fn group(&self, group: KeyGroup) -> KeyRange {
+        group_range(group)
+    }
+
+    /// Takes a key apart into its columns and its time.
+    #[allow(clippy::type_complexity)]
+    fn split<'a>(&self, key: &'a [u8]) -> Result<(&'a [u8], Option<&'a [u8]>), &'static str> {
+        const CUT: &str = "it is cut";
+        let (group, rest) = key.split_first_chunk::<GROUP_BYTES>().ok_or(CUT)?;
+        let (key, time) = match self.layout {
+            KeyLayout::Key => (rest, None),
+            KeyLayout::TimeKey => {
+                let (time, key) = rest.split_at_checked(TIME_BYTES).ok_or(CUT)?;
+                (key, Some(time))
+            }
+            KeyLayout::KeyTime => {
+                let at = rest.len().checked_sub(TIME_BYTES).ok_or(CUT)?;
+                (&rest[..at], Some(&rest[at..]))
+            }
+        };
+        if self.key_groups.group_of(xxh3_64(key)).prefix() != *group {
+            return Err("it lies in another key group than its own");
+        }
+        Ok((key, time))
+    }
+
+    /// The encoded columns; `None` if there are none.
+    fn convert(&self, columns: &[ArrayRef], rows: usize) -> Result<Option<Rows>> {
+        if columns.len() != self.plain.len() {
+            return Err(Error::invalid(format!(
+                "state keys have {} columns, not {}",
+                self.plain.len(),
+                columns.len()
+            )));
+        }
+        if columns.is_empty() {
+            return Ok(None);
+        }
+        let columns = columns
+            .iter()
+            .zip(&self.plain)
+            .enumerate()
+            .map(|(i, (column, plain))| {
+                if column.len() != rows {
+                    return Err(Error::invalid(format!(
+                        "key column {i} has {} rows, not {rows}",
+                        column.len()
+                    )));
+                }
+                let column = to_plain(column, Purpose::Key)?;
+                if !column.data_type().equals_datatype(plain) {
+                    return Err(Error::invalid(format!(
+                        "key column {i} is {}, not {plain}",
+                        column.data_type()
+                    )));
+                }
+                Ok(column)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Some(self.converter.convert_columns(&columns)?))
+    }
+}
+
+fn row_bytes(rows: &Option<Rows>, i: usize) -> &[u8] {
+    rows.as_ref().map_or(&[], |rows| rows.row(i).data())
+}
+
+fn encoded_len(encoded: &Option<Rows>, rows: usize) -> usize {
+    encoded.as_ref().map_or(0, |encoded| (0..rows).map(|i| encoded.row_len(i)).sum())
+}
+
+/// The buffers of a binary column, filled part by part.
+struct KeyBuffer {
+    offsets: Vec<i32>,
+    bytes: Vec<u8>,
+}
+
+impl KeyBuffer {
+    fn new(rows: usize, bytes: usize) -> Result<Self> {
+        if i32::try_from(bytes).is_err() {
+            return Err(Error::invalid(format!(
+                "the keys of {rows} rows take {bytes} bytes: use smaller batches"
+            )));
+        }
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Ok(Self { offsets, bytes: Vec::with_capacity(bytes) })
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        self.bytes.extend_from_slice(part);
+    }
+
+    fn end(&mut self) {
+        // `new` made sure that the sum fits.
+        self.offsets.push(self.bytes.len() as i32);
+    }
+
+    fn finish(self) -> BinaryArray {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        BinaryArray::new(offsets, self.bytes.into(), None)
+    }
+}

@@ -1,0 +1,35 @@
+//! What stateful operators build on: the key codec, the value codec and key ranges.
+//!
+//! A [`KeyCodec`] turns key columns into state keys, and a [`ValueCodec`] turns columns into
+//! state values; both work on whole columns and both ways. One key codec is used for hashing,
+//! partitioning, storing and ordering, so that a key is always found where it was put.
+//!
+//! This crate knows no store: it makes the bytes that a [`fluvial_core::StateStore`] holds.
+//!
+//! ```
+//! use arrow::array::{ArrayRef, Int64Array, StringArray};
+//! use arrow::datatypes::DataType;
+//! use fluvial_core::KeyGroupCount;
+//! use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
+//! use std::sync::Arc;
+//!
+//! let pages: ArrayRef = Arc::new(StringArray::from(vec![Some("/"), None, Some("/a")]));
+//! let codec = KeyCodec::new(KeyLayout::Key, vec![DataType::Utf8], KeyGroupCount::DEFAULT)?;
+//! let encoded = codec.encode(std::slice::from_ref(&pages), None, 3)?;
+//! assert_eq!(&codec.decode(&encoded.keys)?.columns[0], &pages);
+//!
+//! let counts: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 9]));
+//! let codec = ValueCodec::new(vec![DataType::Int64])?;
+//! let values = codec.encode(std::slice::from_ref(&counts), 3)?;
+//! assert_eq!(&codec.decode(&values)?[0], &counts);
+//! # Ok::<(), fluvial_core::Error>(())
+//! ```
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod key;
+mod plain;
+mod value;
+
+pub use key::{DecodedKeys, EncodedKeys, KEY_FORMAT, KeyCodec, KeyLayout};
+pub use value::{VALUE_FORMAT, ValueCodec};
