@@ -50,6 +50,12 @@ impl Options {
         self.entries.remove(&name.to_lowercase()).map(|(_, text)| text)
     }
 
+    /// Takes out every option whose name begins with `prefix`, with names as written, sorted.
+    pub fn take_prefixed(&mut self, prefix: &str) -> Vec<(String, String)> {
+        let prefix = prefix.to_lowercase();
+        self.entries.extract_if(.., |name, _| name.starts_with(&prefix)).map(|e| e.1).collect()
+    }
+
     /// Takes an option out and parses it; `expected` says what it must be: `"a number"`.
     ///
     /// # Errors
@@ -217,6 +223,19 @@ mod tests {
 
     fn one(text: &str) -> Options {
         Options::new([("maxFilesPerTrigger", text)])
+    }
+
+    #[test]
+    fn a_prefix_takes_a_family_of_names() {
+        let pairs = [("Kafka.group.id", "g"), ("kafka.acks", "all"), ("topic", "t")];
+        let mut options = Options::new(pairs);
+        let taken = options.take_prefixed("kafka.");
+        assert_eq!(
+            taken,
+            [("kafka.acks", "all"), ("Kafka.group.id", "g")].map(|(k, v)| (k.into(), v.into()))
+        );
+        assert_eq!(options.take("topic").as_deref(), Some("t"));
+        assert!(options.is_empty());
     }
 
     #[test]
