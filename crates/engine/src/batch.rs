@@ -1,0 +1,229 @@
+//! Running one batch: from its plan to its commit.
+
+use crate::coverage::{check_sealed, check_snapshots};
+use crate::fence::{check_not_overtaken, overtaken};
+use crate::note::{Attempt, digest};
+use crate::planning::Ask;
+use crate::recovery::after;
+use crate::run::Run;
+use crate::runner::{BatchContext, BatchOutput};
+use crate::timings::Timings;
+use crate::watermarks::advanced;
+use fluvial_core::{BatchId, BatchTime, Commit, CommitOutcome, Error, Plan, Put, Result, Snapshot};
+use futures::{FutureExt, try_join};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a step did.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A batch was committed.
+    Done(Box<Done>),
+    /// There was nothing to do.
+    Idle(Timings),
+}
+
+/// A committed batch, for the report.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) output: BatchOutput,
+    pub(crate) rows_out: u64,
+    pub(crate) state_commit: Duration,
+    pub(crate) timings: Timings,
+}
+
+/// An attempt that is ready to be published.
+struct Ready {
+    output: BatchOutput,
+    snapshots: Vec<Snapshot>,
+    state_commit: Duration,
+}
+
+/// How this run came by a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// It was there at recovery.
+    Found,
+    /// This run wrote it.
+    Written,
+}
+
+impl Run {
+    /// Runs one batch, if there is anything to do.
+    pub(crate) async fn step(&mut self, ask: Ask<'_>) -> Result<Step> {
+        let mut timings = Timings::default();
+        let (plan, origin) = match self.position.rerun.clone() {
+            Some(plan) => (plan, Origin::Found),
+            None => {
+                self.shared.say("looking for new data");
+                let batch = self.position.next;
+                let place = |error: Error| error.at(format_args!("planning batch {batch}"));
+                match self.plan(ask, &mut timings).await.map_err(place)? {
+                    Some(plan) => (self.elect(plan, &mut timings).await?, Origin::Written),
+                    None => return Ok(Step::Idle(timings)),
+                }
+            }
+        };
+        let place = |error: Error| error.at(format_args!("batch {}", plan.batch));
+        self.shared.busy(plan.has_data(), format!("running batch {}", plan.batch));
+        let done = self.execute(Arc::clone(&plan), origin, timings).await.map_err(place)?;
+        Ok(Step::Done(Box::new(done)))
+    }
+
+    /// Makes `plan` durable. What is in the log afterwards is the truth: our own entry is a lost
+    /// acknowledgement, another run's means that this one has to stop.
+    async fn elect(&self, plan: Plan, timings: &mut Timings) -> Result<Arc<Plan>> {
+        let log = self.spec.environment.log.as_ref();
+        let put = timings
+            .measure(&self.stopwatch, "walCommit", self.retried(|| log.put_plan(&plan)))
+            .await
+            .map_err(|error| error.at(format_args!("planning batch {}", plan.batch)))?;
+        let winner = match put {
+            Put::Created => plan,
+            Put::Exists(winner) if winner.run == self.spec.run => winner,
+            Put::Exists(winner) => {
+                let how = format!("run {} planned it first", winner.run);
+                return Err(overtaken(&self.spec.run, plan.batch, &how));
+            }
+        };
+        timings
+            .measure(&self.stopwatch, "getBatch", async {
+                for (id, range) in &winner.ranges {
+                    let source = &self.sources[id];
+                    self.retried(|| source.adopt(range))
+                        .await
+                        .map_err(|error| error.at(format_args!("batch {}: {id}", winner.batch)))?;
+                }
+                Ok::<(), Error>(())
+            })
+            .await?;
+        Ok(Arc::new(winner))
+    }
+
+    async fn execute(
+        &mut self,
+        plan: Arc<Plan>,
+        origin: Origin,
+        mut timings: Timings,
+    ) -> Result<Done> {
+        let start = self.stopwatch.now();
+        let ready = self.retried(|| self.attempt(&plan, origin).boxed()).await?;
+        timings.add("queryPlanning", ready.output.planning);
+        self.shared.say(format!("publishing batch {}", plan.batch));
+        let rows_out = ready.output.staged.iter().map(|staged| staged.rows).sum();
+        let attempt = self.publish(&plan, &ready).await?;
+        timings.add("addBatch", self.stopwatch.since(start).saturating_sub(ready.output.planning));
+        let commit =
+            timings.measure(&self.stopwatch, "commitOffsets", self.seal(&plan, attempt)).await?;
+        let position = after(Arc::clone(&plan), commit.clone());
+        self.retention.arrived(&commit, Arc::clone(&position.base));
+        self.position = position;
+        Ok(Done { plan, output: ready.output, rows_out, state_commit: ready.state_commit, timings })
+    }
+
+    /// Runs the plan and makes its state durable. Nothing that this leaves is named by anything,
+    /// so it can be tried again from the start.
+    async fn attempt(&self, plan: &Arc<Plan>, origin: Origin) -> Result<Ready> {
+        let environment = &self.spec.environment;
+        let context = BatchContext {
+            plan: Arc::clone(plan),
+            base: Arc::clone(&self.position.base),
+            sources: Arc::clone(&self.sources),
+            state: environment.state.clone(),
+            sink: Arc::clone(&self.spec.sink),
+            batch_rows: self.spec.settings.batch_rows,
+            stopwatch: self.stopwatch.clone(),
+        };
+        // The looking costs nothing: it happens while the batch runs.
+        let looking = async {
+            match origin {
+                Origin::Written => self.look(plan.batch).await,
+                Origin::Found => Ok(()),
+            }
+        };
+        let (mut output, ()) = try_join!(self.spec.runner.run(context), looking)?;
+        output.staged.sort_by_key(|staged| staged.partition);
+        let sealed = std::mem::take(&mut output.sealed);
+        let (operators, key_groups) = (&self.shape.operators, plan.settings.key_groups);
+        check_sealed(operators, key_groups, plan.partitions, plan.batch.reads(), &sealed)?;
+        let start = self.stopwatch.now();
+        let committing = async {
+            match environment.state.as_deref().filter(|_| !sealed.is_empty()) {
+                Some(state) => state.commit(sealed).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        let (snapshots, ()) = try_join!(committing, self.look(plan.batch))?;
+        check_snapshots(operators, key_groups, plan.batch.writes(), &snapshots)?;
+        Ok(Ready { output, snapshots, state_commit: self.stopwatch.since(start) })
+    }
+
+    async fn look(&self, batch: BatchId) -> Result<()> {
+        check_not_overtaken(self.spec.environment.log.as_ref(), batch, &self.spec.run).await
+    }
+
+    /// Hands the output to the sink. If the batch was published before, the attempt that did so
+    /// is the one whose state counts.
+    async fn publish(&self, plan: &Plan, ready: &Ready) -> Result<Attempt> {
+        let ours = Attempt {
+            plan: digest(plan),
+            run: self.spec.run.clone(),
+            snapshots: ready.snapshots.clone(),
+            watermarks: advanced(&self.delays, &plan.evict, &ready.output.event_times),
+        };
+        let (note, staged) = (ours.encode(), &ready.output.staged);
+        let sink = self.spec.sink.as_ref();
+        let outcome = self.retried(|| sink.commit(plan.batch, staged.clone(), &note)).await?;
+        match outcome {
+            CommitOutcome::Committed => Ok(ours),
+            CommitOutcome::AlreadyCommitted(None) => {
+                // The sink knows no more; if it is ahead of us, the log is too.
+                self.retried(|| self.look(plan.batch).boxed()).await?;
+                Ok(ours)
+            }
+            CommitOutcome::AlreadyCommitted(Some(note)) => {
+                let theirs = Attempt::decode(&note)
+                    .map_err(|error| error.at(self.spec.sink.description()))?;
+                if theirs.plan != ours.plan {
+                    return Err(Error::invalid(format!(
+                        "{} already has this batch, from another plan (by run {}): the checkpoint \
+                         and the output do not belong together; restore the checkpoint, or start \
+                         with a new one and a new output",
+                        self.spec.sink.description(),
+                        theirs.run
+                    ))
+                    .with_condition("CHECKPOINT_SINK_MISMATCH"));
+                }
+                check_snapshots(
+                    &self.shape.operators,
+                    plan.settings.key_groups,
+                    plan.batch.writes(),
+                    &theirs.snapshots,
+                )?;
+                Ok(theirs)
+            }
+        }
+    }
+
+    /// Records that the batch is done.
+    async fn seal(&self, plan: &Plan, attempt: Attempt) -> Result<Commit> {
+        let environment = &self.spec.environment;
+        let commit = Commit {
+            batch: plan.batch,
+            run: self.spec.run.clone(),
+            snapshots: attempt.snapshots,
+            watermarks: attempt.watermarks,
+            committed_at: BatchTime(environment.clock.now_ms()),
+        };
+        let log = environment.log.as_ref();
+        match self.retried(|| log.put_commit(&commit)).await? {
+            Put::Created => Ok(commit),
+            Put::Exists(winner) if winner.run == self.spec.run => Ok(winner),
+            Put::Exists(winner) => {
+                let how = format!("run {} committed it first", winner.run);
+                Err(overtaken(&self.spec.run, plan.batch, &how))
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+use crate::runner::BatchRunner;
+use crate::settings::{CheckpointRules, Settings};
+use crate::trigger::Trigger;
+use fluvial_core::{
+    BatchLog, Clock, OutputMode, QueryId, RunId, Sink, SinkId, Source, SourceId, StateBackend,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A query to run: what, from where, to where, and with what.
+#[derive(Clone)]
+pub struct QuerySpec {
+    /// A name for people, unique among the running queries of a session.
+    pub name: Option<String>,
+    /// The query's id if its checkpoint is new.
+    pub proposed_id: QueryId,
+    /// The nonce of this run; never used before.
+    pub run: RunId,
+    /// The inputs, by stable name.
+    pub sources: BTreeMap<SourceId, Arc<dyn Source>>,
+    /// What turns input into output.
+    pub runner: Arc<dyn BatchRunner>,
+    /// The output.
+    pub sink: Arc<dyn Sink>,
+    /// The sink's stable name.
+    pub sink_id: SinkId,
+    /// What the sink gets.
+    pub mode: OutputMode,
+    /// When batches run.
+    pub trigger: Trigger,
+    /// How they run.
+    pub settings: Settings,
+    /// What they run with.
+    pub environment: Environment,
+}
+
+/// The world of a query: everything that does I/O or knows the time.
+#[derive(Clone)]
+pub struct Environment {
+    /// Plans and commits.
+    pub log: Arc<dyn BatchLog>,
+    /// State; `None` for a stateless query.
+    pub state: Option<Arc<dyn StateBackend>>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Decisions about the checkpoint.
+    pub rules: CheckpointRules,
+}
+
+impl fmt::Debug for QuerySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuerySpec")
+            .field("name", &self.name)
+            .field("run", &self.run)
+            .field("sources", &self.sources.keys())
+            .field("sink", &self.sink.description())
+            .field("mode", &self.mode)
+            .field("trigger", &self.trigger)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment").finish_non_exhaustive()
+    }
+}
