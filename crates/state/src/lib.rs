@@ -29,6 +29,8 @@
 
 mod key;
 mod plain;
+#[cfg(test)]
+mod testing;
 mod value;
 
 pub use key::{DecodedKeys, EncodedKeys, KEY_FORMAT, KeyCodec, KeyLayout};

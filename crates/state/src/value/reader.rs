@@ -4,7 +4,7 @@
 //! arbitrary bytes give an error, never a panic and never more memory than a small multiple of
 //! themselves.
 
-use super::shape::{Shape, flag_bytes};
+use super::shape::{Flags, Shape, flag_bytes};
 use super::{varint, writer};
 use arrow::array::{
     ArrayData, ArrayRef, FixedSizeListArray, LargeBinaryArray, LargeListArray, LargeStringArray,
@@ -15,6 +15,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuff
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use fluvial_core::{Error, Result};
+use std::sync::Arc;
 
 /// What is wrong with a value.
 pub(super) type Damage = &'static str;
@@ -34,16 +35,9 @@ enum Values {
     Fixed { bytes: MutableBuffer, width: usize, parts: &'static [usize] },
     FixedBytes { bytes: MutableBuffer, width: usize },
     Bytes { ends: Vec<i64>, bytes: MutableBuffer },
-    List { ends: Vec<i64>, items: Box<Reader>, always_flagged: Flagged },
+    List { ends: Vec<i64>, items: Box<Reader>, flags: Flags },
     FixedList { size: usize, items: Box<Reader> },
     Struct(Vec<Reader>),
-}
-
-/// Whether lists of these items always have flags.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Flagged {
-    Sometimes,
-    Always,
 }
 
 impl Reader {
@@ -61,10 +55,7 @@ impl Reader {
             Shape::Bytes => Values::Bytes { ends: vec![0], bytes: MutableBuffer::new(0) },
             Shape::List(item) => Values::List {
                 ends: vec![0],
-                always_flagged: match item.may_be_empty() {
-                    true => Flagged::Always,
-                    false => Flagged::Sometimes,
-                },
+                flags: item.list_flags(),
                 items: Box::new(Self::new(item)),
             },
             Shape::FixedList(item, size) => {
@@ -110,47 +101,45 @@ impl Reader {
                 bytes.extend_from_slice(take(input, length)?);
                 ends.push(bytes.len() as i64);
             }
-            Values::List { ends, items, always_flagged } => {
+            Values::List { ends, items, flags } => {
                 let head = take_length(input)?;
-                let (length, flagged) = (head >> 1, head & 1 == 1);
-                if *always_flagged == Flagged::Always && !flagged {
-                    return Err("a list has no flags");
+                let length = head >> 1;
+                match (head & 1, *flags) {
+                    (1, _) => items.read_flagged(length, input)?,
+                    (_, Flags::IfNull) => items.read_all(length, input)?,
+                    (_, Flags::Always) => return Err("a list has no flags"),
                 }
-                items.read_many(length, flagged.then_some(()), input)?;
                 ends.push(ends[ends.len() - 1] + length as i64);
             }
-            Values::FixedList { size, items } => items.read_many(*size, Some(()), input)?,
+            Values::FixedList { size, items } => items.read_flagged(*size, input)?,
             Values::Struct(fields) => read_row(fields, input)?,
         }
         self.valid.push(true);
         Ok(())
     }
 
-    /// Takes `length` values off the front of `input`; with flags in front if `flagged`.
-    fn read_many(
-        &mut self,
-        length: usize,
-        flagged: Option<()>,
-        input: &mut &[u8],
-    ) -> Result<(), Damage> {
-        let Some(()) = flagged else {
-            if let Values::Fixed { bytes, width, .. } = &mut self.values {
-                let total = length.checked_mul(*width).ok_or(CUT)?;
-                bytes.extend_from_slice(take(input, total)?);
-                self.valid.resize(self.valid.len() + length, true);
-                return Ok(());
-            }
-            // Each takes a byte at least, so a false length soon ends.
-            return (0..length).try_for_each(|_| self.read(input));
-        };
+    /// Takes `length` values, none of them null, off the front of `input`.
+    fn read_all(&mut self, length: usize, input: &mut &[u8]) -> Result<(), Damage> {
+        if let Values::Fixed { bytes, width, .. } = &mut self.values {
+            bytes.extend_from_slice(take(input, length.checked_mul(*width).ok_or(CUT)?)?);
+            self.valid.resize(self.valid.len() + length, true);
+            return Ok(());
+        }
+        // Each takes a byte at least, so a false length soon ends.
+        (0..length).try_for_each(|_| self.read(input))
+    }
+
+    /// Takes `length` flags and the values that are there off the front of `input`.
+    fn read_flagged(&mut self, length: usize, input: &mut &[u8]) -> Result<(), Damage> {
         let flags = take(input, flag_bytes(length))?;
+        no_stray_flags(flags, length)?;
         for i in 0..length {
             match flags[i / 8] >> (i % 8) & 1 {
                 0 => self.push_null(),
                 _ => self.read(input)?,
             }
         }
-        no_stray_flags(flags, length)
+        Ok(())
     }
 
     /// The column, as a plain type of the reader's shape.
@@ -158,9 +147,9 @@ impl Reader {
         let length = self.valid.len();
         let nulls = (self.nulls > 0).then(|| NullBuffer::from(self.valid));
         Ok(match (self.values, data_type) {
-            (Values::Null, _) => std::sync::Arc::new(NullArray::new(length)),
+            (Values::Null, _) => Arc::new(NullArray::new(length)),
             (Values::Boolean(values), _) => {
-                std::sync::Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls))
+                Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls))
             }
             (Values::Fixed { mut bytes, parts, .. }, _) => {
                 if cfg!(target_endian = "big") {
@@ -177,17 +166,17 @@ impl Reader {
             (Values::List { ends, items, .. }, DataType::List(item)) => {
                 let items = items.finish(item.data_type())?;
                 let list = ListArray::try_new(item.clone(), small(ends)?, items, nulls)?;
-                std::sync::Arc::new(list)
+                Arc::new(list)
             }
             (Values::List { ends, items, .. }, DataType::LargeList(item)) => {
                 let items = items.finish(item.data_type())?;
                 let list = LargeListArray::try_new(item.clone(), large(ends), items, nulls)?;
-                std::sync::Arc::new(list)
+                Arc::new(list)
             }
             (Values::FixedList { items, .. }, DataType::FixedSizeList(item, size)) => {
                 let items = items.finish(item.data_type())?;
                 let item = item.clone();
-                std::sync::Arc::new(FixedSizeListArray::try_new_with_length(
+                Arc::new(FixedSizeListArray::try_new_with_length(
                     item, *size, items, nulls, length,
                 )?)
             }
@@ -198,9 +187,7 @@ impl Reader {
                     .map(|(reader, field)| reader.finish(field.data_type()))
                     .collect::<Result<Vec<_>>>()?;
                 let fields = fields.clone();
-                std::sync::Arc::new(StructArray::try_new_with_length(
-                    fields, columns, nulls, length,
-                )?)
+                Arc::new(StructArray::try_new_with_length(fields, columns, nulls, length)?)
             }
             (_, other) => return Err(Error::invalid(format!("{other} has another shape"))),
         })
@@ -233,7 +220,9 @@ fn take_length(input: &mut &[u8]) -> Result<usize, Damage> {
 
 fn no_stray_flags(flags: &[u8], length: usize) -> Result<(), Damage> {
     match flags.last() {
-        Some(last) if length % 8 != 0 && last >> (length % 8) != 0 => Err("flags are damaged"),
+        Some(last) if !length.is_multiple_of(8) && last >> (length % 8) != 0 => {
+            Err("flags are damaged")
+        }
         _ => Ok(()),
     }
 }
@@ -266,7 +255,6 @@ fn bytes_array(
     bytes: Buffer,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
-    use std::sync::Arc;
     Ok(match data_type {
         DataType::Utf8 => Arc::new(StringArray::try_new(small(ends)?, bytes, nulls)?),
         DataType::LargeUtf8 => Arc::new(LargeStringArray::try_new(large(ends), bytes, nulls)?),

@@ -61,9 +61,14 @@ impl Shape {
         }
     }
 
-    /// Whether a value that is not null may take no bytes at all. A list of such items always
-    /// has flags, so that its length is bounded by its bytes.
-    pub(super) fn may_be_empty(&self) -> bool {
+    /// When a list of such items has flags. Items that may take no bytes always have them, so
+    /// that the length of a list is bounded by its bytes.
+    pub(super) fn list_flags(&self) -> Flags {
+        if self.may_be_empty() { Flags::Always } else { Flags::IfNull }
+    }
+
+    /// Whether a value that is not null may take no bytes at all.
+    fn may_be_empty(&self) -> bool {
         match self {
             Self::Null => true,
             Self::FixedBytes(size) => *size == 0,
@@ -72,6 +77,15 @@ impl Shape {
             Self::Boolean | Self::Fixed(_) | Self::Bytes | Self::List(_) => false,
         }
     }
+}
+
+/// When a list has flags for its items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flags {
+    /// If one of them is null.
+    IfNull,
+    /// Always.
+    Always,
 }
 
 /// Bytes of so many flags.

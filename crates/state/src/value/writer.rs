@@ -2,7 +2,7 @@
 //!
 //! A column is looked at once, when its writer is made; writing a value is then a few moves.
 
-use super::shape::{Shape, flag_bytes};
+use super::shape::{Flags, Shape, flag_bytes};
 use super::varint;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, OffsetSizeTrait, StringViewArray,
@@ -37,15 +37,6 @@ enum Values {
 enum Offsets {
     Small(OffsetBuffer<i32>),
     Large(OffsetBuffer<i64>),
-}
-
-/// When a list has flags for its items.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Flags {
-    /// If one of them is null.
-    IfNull,
-    /// Always.
-    Always,
 }
 
 impl Offsets {
@@ -239,9 +230,6 @@ where
 {
     let array = array.as_list::<O>();
     let items = Box::new(Writer::new(array.values())?);
-    let flags = match Shape::of(array.values().data_type()).may_be_empty() {
-        true => Flags::Always,
-        false => Flags::IfNull,
-    };
+    let flags = Shape::of(array.values().data_type()).list_flags();
     Ok(Values::List { offsets: array.offsets().clone().into(), items, flags })
 }
