@@ -40,34 +40,25 @@ struct Ready {
     state_commit: Duration,
 }
 
-/// How this run came by a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// It was there at recovery.
-    Found,
-    /// This run wrote it.
-    Written,
-}
-
 impl Run {
     /// Runs one batch, if there is anything to do.
     pub(crate) async fn step(&mut self, ask: Ask<'_>) -> Result<Step> {
         let mut timings = Timings::default();
-        let (plan, origin) = match self.position.rerun.clone() {
-            Some(plan) => (plan, Origin::Found),
+        let plan = match self.position.rerun.clone() {
+            Some(plan) => plan,
             None => {
                 self.shared.say("looking for new data");
                 let batch = self.position.next;
                 let place = |error: Error| error.at(format_args!("planning batch {batch}"));
                 match self.plan(ask, &mut timings).await.map_err(place)? {
-                    Some(plan) => (self.elect(plan, &mut timings).await?, Origin::Written),
+                    Some(plan) => self.elect(plan, &mut timings).await?,
                     None => return Ok(Step::Idle(timings)),
                 }
             }
         };
         let place = |error: Error| error.at(format_args!("batch {}", plan.batch));
         self.shared.busy(plan.has_data(), format!("running batch {}", plan.batch));
-        let done = self.execute(Arc::clone(&plan), origin, timings).await.map_err(place)?;
+        let done = self.execute(Arc::clone(&plan), timings).await.map_err(place)?;
         Ok(Step::Done(Box::new(done)))
     }
 
@@ -101,14 +92,9 @@ impl Run {
         Ok(Arc::new(winner))
     }
 
-    async fn execute(
-        &mut self,
-        plan: Arc<Plan>,
-        origin: Origin,
-        mut timings: Timings,
-    ) -> Result<Done> {
+    async fn execute(&mut self, plan: Arc<Plan>, mut timings: Timings) -> Result<Done> {
         let start = self.stopwatch.now();
-        let ready = self.retried(|| self.attempt(&plan, origin).boxed()).await?;
+        let ready = self.retried(|| self.attempt(&plan).boxed()).await?;
         timings.add("queryPlanning", ready.output.planning);
         self.shared.say(format!("publishing batch {}", plan.batch));
         let rows_out = ready.output.staged.iter().map(|staged| staged.rows).sum();
@@ -124,7 +110,7 @@ impl Run {
 
     /// Runs the plan and makes its state durable. Nothing that this leaves is named by anything,
     /// so it can be tried again from the start.
-    async fn attempt(&self, plan: &Arc<Plan>, origin: Origin) -> Result<Ready> {
+    async fn attempt(&self, plan: &Arc<Plan>) -> Result<Ready> {
         let environment = &self.spec.environment;
         let context = BatchContext {
             plan: Arc::clone(plan),
@@ -135,14 +121,7 @@ impl Run {
             batch_rows: self.spec.settings.batch_rows,
             stopwatch: self.stopwatch.clone(),
         };
-        // The looking costs nothing: it happens while the batch runs.
-        let looking = async {
-            match origin {
-                Origin::Written => self.look(plan.batch).await,
-                Origin::Found => Ok(()),
-            }
-        };
-        let (mut output, ()) = try_join!(self.spec.runner.run(context), looking)?;
+        let mut output = self.spec.runner.run(context).await?;
         output.staged.sort_by_key(|staged| staged.partition);
         let sealed = std::mem::take(&mut output.sealed);
         let (operators, key_groups) = (&self.shape.operators, plan.settings.key_groups);
@@ -154,6 +133,7 @@ impl Run {
                 None => Ok(Vec::new()),
             }
         };
+        // Looking costs nothing: it happens while state is written.
         let (snapshots, ()) = try_join!(committing, self.look(plan.batch))?;
         check_snapshots(operators, key_groups, plan.batch.writes(), &snapshots)?;
         Ok(Ready { output, snapshots, state_commit: self.stopwatch.since(start) })
