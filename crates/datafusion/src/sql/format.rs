@@ -1,0 +1,64 @@
+//! What `USING` names.
+
+use std::fmt;
+
+/// The kind of sink that a streaming table writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TableFormat {
+    /// A Delta table.
+    Delta,
+    /// Parquet files.
+    Parquet,
+    /// Files of JSON lines.
+    Json,
+    /// Rows in memory, for SELECTs of this session.
+    Memory,
+    /// Rows printed, batch by batch.
+    Console,
+    /// Rows counted and dropped.
+    Noop,
+}
+
+impl TableFormat {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Delta, Self::Parquet, Self::Json, Self::Memory, Self::Console, Self::Noop];
+
+    /// The name as users write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delta => "delta",
+            Self::Parquet => "parquet",
+            Self::Json => "json",
+            Self::Memory => "memory",
+            Self::Console => "console",
+            Self::Noop => "noop",
+        }
+    }
+
+    /// The format with a name, in any case.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.as_str().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether the rows lie somewhere that `LOCATION` can name.
+    pub fn has_location(self) -> bool {
+        matches!(self, Self::Delta | Self::Parquet | Self::Json)
+    }
+
+    /// The options of its sink that `TBLPROPERTIES` takes.
+    pub fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Delta => &["mergeSchema"],
+            Self::Parquet | Self::Json => &["compression"],
+            Self::Console => &["numRows", "truncate"],
+            Self::Memory | Self::Noop => &[],
+        }
+    }
+}
+
+impl fmt::Display for TableFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
