@@ -53,10 +53,12 @@ impl Engine {
     /// Runs the query until its trigger is done, somebody stops it, or it fails. How it ended is
     /// told to the handles and the observer. Dropping the future ends the query, too.
     pub fn run(self) -> impl Future<Output = ()> + Send + 'static {
+        let key = self.shared.key();
+        let spec = self.spec;
+        // Not within: a future that is dropped before its first poll has ended, too.
+        let end = End { shared: self.shared, observer: self.observer };
         async move {
-            let key = self.shared.key();
-            let end = End { shared: self.shared, observer: self.observer };
-            let driving = drive(self.spec, Arc::clone(&end.shared), Arc::clone(&end.observer));
+            let driving = drive(spec, Arc::clone(&end.shared), Arc::clone(&end.observer));
             let driving = entered(Scope::Query(key), AssertUnwindSafe(driving).catch_unwind());
             let shared = Arc::clone(&end.shared);
             // What loses is dropped, and with it all that it began, before the end is told.
