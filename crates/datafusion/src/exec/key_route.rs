@@ -1,0 +1,67 @@
+//! `KeyRoute` and `ToGroup`: where rows go before a stateful operator.
+
+use super::exchange::{Route, Routed};
+use arrow::array::RecordBatch;
+use datafusion::common::Result;
+use fluvial_core::KeyGroupCount;
+use fluvial_state::KeyCodec;
+use std::fmt;
+
+/// Sends a row to the partition that owns the key group of its key: its first columns, encoded
+/// with the operator's own codec, so that a row always meets its state.
+pub(crate) struct KeyRoute {
+    codec: KeyCodec,
+    columns: usize,
+}
+
+impl KeyRoute {
+    /// By the first `columns` columns.
+    pub(crate) fn new(codec: KeyCodec, columns: usize) -> Self {
+        Self { codec, columns }
+    }
+}
+
+impl fmt::Debug for KeyRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "by the first {} columns", self.columns)
+    }
+}
+
+impl Route for KeyRoute {
+    fn route(&self, rows: &RecordBatch, partitions: usize) -> Result<Routed> {
+        if partitions == 1 {
+            return Ok(Routed::Together(0));
+        }
+        let columns = &rows.columns()[..self.columns];
+        let owners = self
+            .codec
+            .partitions(columns, rows.num_rows(), partitions as u32)
+            .map_err(crate::error::plan)?;
+        Ok(Routed::Apart(owners))
+    }
+}
+
+/// Sends everything to the partition that owns the key without columns.
+pub(crate) struct ToNothingsOwner {
+    key_groups: KeyGroupCount,
+}
+
+impl ToNothingsOwner {
+    pub(crate) fn new(key_groups: KeyGroupCount) -> Self {
+        Self { key_groups }
+    }
+}
+
+impl fmt::Debug for ToNothingsOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("to one partition")
+    }
+}
+
+impl Route for ToNothingsOwner {
+    fn route(&self, _: &RecordBatch, partitions: usize) -> Result<Routed> {
+        let group = KeyCodec::group_of_nothing(self.key_groups);
+        let owner = self.key_groups.partition_of(group, partitions as u32);
+        Ok(Routed::Together(owner.0 as usize))
+    }
+}

@@ -1,0 +1,21 @@
+//! Physical nodes of a streaming batch.
+//!
+//! A node carries descriptors (operator id, columns), never live handles: it finds the batch it
+//! runs in through [`BatchRun`], a session extension, and opens what it needs in `execute`.
+
+mod batch_input;
+mod batch_run;
+mod exchange;
+mod key_route;
+mod late_filter;
+mod properties;
+mod stateful;
+mod watermark;
+
+pub(crate) use batch_input::BatchInputExec;
+pub(crate) use batch_run::{BatchRun, OperatorTotals, OperatorWatermarks};
+pub(crate) use exchange::{ExchangeExec, Gather};
+pub(crate) use key_route::{KeyRoute, ToNothingsOwner};
+pub(crate) use late_filter::LateFilterExec;
+pub(crate) use stateful::StatefulExec;
+pub(crate) use watermark::WatermarkExec;

@@ -1,0 +1,186 @@
+//! `StatefulExec`: runs one stateful operator on one batch, partition by partition.
+
+use super::batch_run::BatchRun;
+use super::properties;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use fluvial_core::{Error, Operator, OperatorId, OperatorRun, PartitionId, StateStore, StoreId};
+use futures::StreamExt;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{Sender, channel};
+
+/// How many output batches may wait for a slow reader.
+const OUTPUT_WAITING: usize = 4;
+
+/// One operator over one input that is partitioned by its keys.
+pub(crate) struct StatefulExec {
+    input: Arc<dyn ExecutionPlan>,
+    operator: Arc<dyn Operator>,
+    store: StoreId,
+    properties: Arc<PlanProperties>,
+}
+
+impl StatefulExec {
+    /// `schema` is the logical node's: the operator's output with the plan's names.
+    pub(crate) fn new(
+        input: Arc<dyn ExecutionPlan>,
+        operator: Arc<dyn Operator>,
+        store: StoreId,
+        schema: SchemaRef,
+    ) -> Self {
+        let properties = properties::of(schema, input.output_partitioning().partition_count());
+        Self { input, operator, store, properties }
+    }
+
+    /// The operator's name.
+    pub(crate) fn operator_id(&self) -> &OperatorId {
+        &self.store.operator
+    }
+}
+
+impl fmt::Debug for StatefulExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StatefulExec({})", self.store)
+    }
+}
+
+/// The input of the operator, the output of the task.
+struct Task {
+    run: Arc<BatchRun>,
+    operator: Arc<dyn Operator>,
+    store: StoreId,
+    partition: PartitionId,
+    schema: SchemaRef,
+    output: Sender<Result<RecordBatch>>,
+}
+
+impl Task {
+    /// Runs to the end even if nobody listens any more: state must not depend on what a limit or
+    /// an empty join side downstream cares to read.
+    async fn run(self, input: SendableRecordBatchStream) {
+        if let Err(error) = self.process(input).await {
+            let place = format!("operator {}, partition {}", self.store.operator, self.partition);
+            let error = error.at(place);
+            let copy = Error::new(error.kind(), error.message().to_owned());
+            let copy = match error.condition() {
+                Some(condition) => copy.with_condition(condition.to_owned()),
+                None => copy,
+            };
+            self.run.report().failed.get_or_insert(copy);
+            self.output.send(Err(crate::error::plan(error))).await.ok();
+        }
+    }
+
+    async fn process(&self, mut input: SendableRecordBatchStream) -> fluvial_core::Result<()> {
+        let info = self.run.info(&self.store.operator, self.partition);
+        let watch = &self.run.context().stopwatch;
+        let mut state = self.run.open_store(&self.store, self.partition).await?;
+        let mut active = self.operator.start(info)?;
+        let mut updates = Duration::ZERO;
+        while let Some(rows) = input.next().await {
+            let rows = rows.map_err(crate::error::from_datafusion)?;
+            let start = watch.now();
+            active.push(0, rows, state.as_mut())?;
+            updates += watch.since(start);
+            self.drain(active.as_mut(), state.as_mut()).await?;
+        }
+        let start = watch.now();
+        state.prefetch(&active.prefetch()?).await?;
+        active.finish_input(state.as_mut())?;
+        updates += watch.since(start);
+        let start = watch.now();
+        self.drain(active.as_mut(), state.as_mut()).await?;
+        let removals = watch.since(start);
+        let counts = active.counts();
+        drop(active);
+        let sealed = state.seal()?;
+        let mut report = self.run.report();
+        let totals = report.operators.entry(self.store.operator.clone()).or_default();
+        totals.counts += counts;
+        totals.updates += updates;
+        totals.removals += removals;
+        report.sealed.push(sealed);
+        Ok(())
+    }
+
+    async fn drain(
+        &self,
+        active: &mut dyn OperatorRun,
+        state: &mut dyn StateStore,
+    ) -> fluvial_core::Result<()> {
+        while let Some(rows) = active.drain(state)? {
+            let rows = RecordBatch::try_new(Arc::clone(&self.schema), rows.columns().to_vec())?;
+            // Nobody listening is fine; the state still matters.
+            self.output.send(Ok(rows)).await.ok();
+        }
+        Ok(())
+    }
+}
+
+impl DisplayAs for StatefulExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "StatefulExec: {}, operator={}", self.operator.kind(), self.store.operator)
+    }
+}
+
+impl ExecutionPlan for StatefulExec {
+    fn name(&self) -> &str {
+        "StatefulExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    properties::no_expressions!();
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(input) = children.into_iter().next() else {
+            return internal_err!("a stateful operator needs its input");
+        };
+        let operator = Arc::clone(&self.operator);
+        Ok(Arc::new(Self::new(input, operator, self.store.clone(), self.schema())))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let Some(run) = context.session_config().get_extension::<BatchRun>() else {
+            return internal_err!("a stateful operator runs only inside a batch");
+        };
+        let partition_id = PartitionId(partition as u32);
+        if !run.report().started.insert((self.store.operator.clone(), partition_id)) {
+            return internal_err!("partition {partition} of {} runs once a batch", self.store);
+        }
+        let (sender, mut receiver) = channel(OUTPUT_WAITING);
+        let task = Task {
+            run: Arc::clone(&run),
+            operator: Arc::clone(&self.operator),
+            store: self.store.clone(),
+            partition: partition_id,
+            schema: self.schema(),
+            output: sender,
+        };
+        let input = self.input.execute(partition, context)?;
+        run.spawn(task.run(input));
+        let rows = futures::stream::poll_fn(move |cx| receiver.poll_recv(cx));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+}

@@ -1,0 +1,87 @@
+//! Turns an aggregation over a stream into a [`StreamAggregateNode`].
+//!
+//! Below it a projection computes the grouping columns, so that late rows can be judged before
+//! anything is aggregated; above it another gives the columns the names that the query knows.
+
+use super::windows::{self, Assigned};
+use super::StreamAggregateNode;
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::utils::exprlist_to_fields;
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, Extension, LogicalPlan, LogicalPlanBuilder,
+};
+use fluvial_core::{Error, OperatorId};
+use std::sync::Arc;
+
+/// The streaming form of an aggregation.
+pub(crate) fn streaming(aggregate: Aggregate, operator: OperatorId) -> Result<LogicalPlan> {
+    let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
+    if group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
+        return Err(crate::error::plan(
+            Error::invalid("ROLLUP, CUBE and GROUPING SETS are not supported on streams yet")
+                .with_condition("GROUPING_SETS_NOT_SUPPORTED_YET"),
+        ));
+    }
+    let Assigned { input, exprs, meaning } =
+        windows::assign(Arc::unwrap_or_clone(input), group_expr)?;
+    let fields = exprlist_to_fields(&exprs, &input)?;
+    let key_names: Vec<String> = fields.iter().map(|(_, field)| field.name().clone()).collect();
+
+    let mut group = Vec::new();
+    let mut columns: Vec<Expr> = Vec::new();
+    for (i, expr) in exprs.into_iter().enumerate() {
+        let column = match expr {
+            Expr::Column(column) => {
+                columns.push(Expr::Column(column.clone()));
+                column
+            }
+            other => {
+                let name = format!("__group_{i}");
+                columns.push(other.alias(&name));
+                Column::new_unqualified(name)
+            }
+        };
+        group.push(Expr::Column(column));
+    }
+    for used in aggr_expr.iter().flat_map(Expr::column_refs) {
+        let used = Expr::Column(used.clone());
+        if !columns.contains(&used) {
+            columns.push(used);
+        }
+    }
+    let input = LogicalPlanBuilder::from(input).project(columns)?.build()?;
+    let node =
+        StreamAggregateNode::try_new(input, group, aggr_expr, operator, key_names, meaning)?;
+    let inner = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+    let names: Vec<Expr> = inner
+        .schema()
+        .columns()
+        .into_iter()
+        .zip(schema.iter())
+        .map(|(column, (qualifier, field))| {
+            let unchanged =
+                column.relation.as_ref() == qualifier && column.name == *field.name();
+            let column = Expr::Column(column);
+            match unchanged {
+                true => column,
+                false => column.alias_qualified(qualifier.cloned(), field.name()),
+            }
+        })
+        .collect();
+    LogicalPlanBuilder::from(inner).project(names)?.build()
+}
+
+/// The aggregation that a `SELECT DISTINCT` is.
+pub(crate) fn of_distinct(distinct: Distinct) -> Result<Aggregate> {
+    let input = match distinct {
+        Distinct::All(input) => input,
+        Distinct::On(_) => {
+            return Err(crate::error::plan(
+                Error::invalid("DISTINCT ON is not supported on streams: use drop_duplicates")
+                    .with_condition("DISTINCT_ON_NOT_SUPPORTED"),
+            ));
+        }
+    };
+    let group = input.schema().columns().into_iter().map(Expr::Column).collect();
+    Aggregate::try_new(input, group, Vec::new())
+}

@@ -1,0 +1,277 @@
+//! What cannot stream is refused before the query starts, under a stable name.
+//!
+//! Where Spark has a specific condition for the same mistake, it is Spark's. Where Spark only has
+//! a `_LEGACY_ERROR_TEMP_*` number, the name is ours.
+
+use super::{EventTimeGroup, StreamAggregateNode, StreamLimitNode, WatermarkNode, is_streaming};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, Result};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SkipType};
+use fluvial_core::{Error, OutputMode};
+
+fn refuse(condition: &'static str, message: impl Into<String>) -> Error {
+    Error::invalid(message).with_condition(condition)
+}
+
+fn unsupported_mode(mode: OutputMode, operation: &str) -> Error {
+    refuse(
+        "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION",
+        format!("output mode {mode} is not supported for {operation}"),
+    )
+}
+
+/// Checks that need no types: is there a stream, and is none hidden in a subquery?
+pub(crate) fn before_analysis(plan: &LogicalPlan, _: OutputMode) -> fluvial_core::Result<()> {
+    if !is_streaming(plan) && !streams_in_subqueries(plan) {
+        return Err(refuse(
+            "WRITE_STREAM_NOT_ALLOWED",
+            "write_stream can be called only on a streaming DataFrame: read with read_stream, or \
+             write this one with write",
+        ));
+    }
+    if streams_in_subqueries(plan) {
+        return Err(refuse(
+            "INVALID_SUBQUERY_EXPRESSION.STREAMING_QUERY",
+            "a stream is not allowed inside a subquery expression (IN, EXISTS, scalar): join with \
+             it instead",
+        ));
+    }
+    Ok(())
+}
+
+fn streams_in_subqueries(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    // Infallible: the closures never fail.
+    let _: Result<TreeNodeRecursion> = plan.apply(|node| {
+        for expr in node.expressions() {
+            expr.apply(|e| {
+                let subquery = match e {
+                    Expr::ScalarSubquery(subquery) => Some(subquery),
+                    Expr::InSubquery(subquery) => Some(&subquery.subquery),
+                    Expr::Exists(subquery) => Some(&subquery.subquery),
+                    _ => None,
+                };
+                found |= subquery.is_some_and(|s| {
+                    is_streaming(&s.subquery) || streams_in_subqueries(&s.subquery)
+                });
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
+}
+
+/// Refuses operations that no streaming query has, on the analysed plan.
+pub(crate) fn supported(plan: &LogicalPlan, mode: OutputMode) -> Result<()> {
+    plan.apply(|node| {
+        if is_streaming(node) {
+            operation(node, mode).map_err(crate::error::plan)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+fn operation(node: &LogicalPlan, mode: OutputMode) -> fluvial_core::Result<()> {
+    volatile_functions(node)?;
+    match node {
+        LogicalPlan::Sort(sort) if mode != OutputMode::Complete || !aggregates(&sort.input) => {
+            Err(refuse(
+                "STREAMING_SORT_NOT_SUPPORTED",
+                "sorting a stream is not supported, unless it is aggregated and the output mode is \
+                 complete",
+            ))
+        }
+        LogicalPlan::Limit(limit) => {
+            let skip = limit.get_skip_type().map_err(crate::error::from_datafusion)?;
+            if !matches!(skip, SkipType::Literal(0)) {
+                return Err(refuse(
+                    "STREAMING_OFFSET_NOT_SUPPORTED",
+                    "OFFSET is not supported on streams",
+                ));
+            }
+            if mode == OutputMode::Update {
+                return Err(refuse(
+                    "STREAMING_LIMIT_NOT_SUPPORTED_IN_UPDATE_MODE",
+                    "LIMIT on a stream is not supported in update mode: use append or complete",
+                ));
+            }
+            Ok(())
+        }
+        LogicalPlan::Window(window) => Err(refuse(
+            "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING",
+            format!(
+                "window functions (OVER) are not supported on streams: {}; use window(time, \
+                 duration) for time windows",
+                window.window_expr.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            ),
+        )),
+        LogicalPlan::Aggregate(aggregate) => {
+            for expr in &aggregate.aggr_expr {
+                if let Expr::AggregateFunction(call) = expr.clone().unalias()
+                    && call.params.distinct
+                {
+                    return Err(refuse(
+                        "STREAMING_DISTINCT_AGGREGATE_NOT_SUPPORTED",
+                        format!(
+                            "distinct aggregates are not supported on streams: {expr}; consider \
+                             approx_count_distinct()"
+                        ),
+                    ));
+                }
+            }
+            Ok(())
+        }
+        LogicalPlan::Union(union) if union.inputs.iter().any(|input| !is_streaming(input)) => {
+            Err(refuse(
+                "STREAMING_UNION_WITH_BATCH_NOT_SUPPORTED",
+                "a union of a stream and a table is not supported: read the table as a stream",
+            ))
+        }
+        LogicalPlan::Join(join) => {
+            join_kind(join.join_type, is_streaming(&join.left), is_streaming(&join.right), mode)
+        }
+        LogicalPlan::Distinct(_)
+        | LogicalPlan::Projection(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Union(_)
+        | LogicalPlan::TableScan(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Unnest(_)
+        | LogicalPlan::Extension(_) => Ok(()),
+        other => Err(refuse(
+            "STREAMING_OPERATION_NOT_SUPPORTED",
+            format!("this operation is not supported on streams: {}", other.display()),
+        )),
+    }
+}
+
+fn volatile_functions(node: &LogicalPlan) -> fluvial_core::Result<()> {
+    for expr in node.expressions() {
+        let unusable = expr.exists(|e| {
+            Ok(matches!(e, Expr::ScalarFunction(call)
+                if call.func.name() == "monotonically_increasing_id"))
+        });
+        if unusable.unwrap_or(false) {
+            return Err(refuse(
+                "STREAMING_EXPRESSION_NOT_SUPPORTED",
+                "monotonically_increasing_id() is not supported on streams",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn aggregates(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => true,
+        _ => plan.inputs().into_iter().any(aggregates),
+    }
+}
+
+fn join_kind(
+    kind: JoinType,
+    left: bool,
+    right: bool,
+    mode: OutputMode,
+) -> fluvial_core::Result<()> {
+    if left && right {
+        if matches!(kind, JoinType::LeftAnti | JoinType::RightAnti) {
+            return Err(refuse(
+                "STREAM_STREAM_ANTI_JOIN_NOT_SUPPORTED",
+                "an anti join of two streams is not supported",
+            ));
+        }
+        if mode != OutputMode::Append {
+            return Err(refuse(
+                "STREAM_STREAM_JOIN_NOT_SUPPORTED_IN_MODE",
+                format!("a join of two streams is supported in append mode only, not in {mode}"),
+            ));
+        }
+        return Err(refuse(
+            "STREAM_STREAM_JOIN_NOT_SUPPORTED_YET",
+            "a join of two streams is not supported yet: join a stream with a table, or see the \
+             roadmap",
+        ));
+    }
+    // One side is a table: the side whose rows must all appear, or be tested against all of the
+    // other, has to be the stream.
+    let ok = match kind {
+        JoinType::Inner => true,
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left,
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => right,
+        _ => false,
+    };
+    if ok {
+        return Ok(());
+    }
+    let side = if left { "left" } else { "right" };
+    Err(refuse(
+        "STREAM_STATIC_JOIN_NOT_SUPPORTED",
+        format!("a {kind} join with the stream on the {side} and a table on the other side is not \
+                 supported: it would have to know the whole stream"),
+    ))
+}
+
+/// Checks on the plan with streaming nodes in place: output modes and chains.
+pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> {
+    let mut stateful = 0;
+    let mut aggregations = 0;
+    plan.apply(|node| {
+        let LogicalPlan::Extension(Extension { node }) = node else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        let any = node.as_any();
+        if let Some(aggregate) = any.downcast_ref::<StreamAggregateNode>() {
+            stateful += 1;
+            aggregations += 1;
+            let timed = aggregate.event_time() != EventTimeGroup::None;
+            if mode == OutputMode::Append && !timed {
+                return Err(crate::error::plan(unsupported_mode(
+                    mode,
+                    "streaming aggregations without watermark: group by the event time or a \
+                     window of it after with_watermark, or use update or complete mode",
+                )));
+            }
+        } else if any.is::<StreamLimitNode>() {
+            stateful += 1;
+        } else if let Some(watermark) = any.downcast_ref::<WatermarkNode>()
+            && watermark_below(&watermark.input)
+        {
+            return Err(crate::error::plan(refuse(
+                "WATERMARK_REDEFINED",
+                format!(
+                    "a second watermark, on {}, above another one is not allowed: define one per \
+                     input",
+                    watermark.column
+                ),
+            )));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if mode == OutputMode::Complete && aggregations == 0 {
+        return Err(crate::error::plan(unsupported_mode(mode, "queries without an aggregation")));
+    }
+    if mode != OutputMode::Append && stateful > 1 {
+        return Err(crate::error::plan(refuse(
+            "STREAMING_CHAINED_STATEFUL_NOT_SUPPORTED",
+            format!(
+                "several stateful operators in one query are supported in append mode only: in \
+                 {mode} mode the first may emit rows that the second has to take back"
+            ),
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a row of `plan` has a watermark already. A stream below without one does not count.
+fn watermark_below(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Extension(Extension { node }) => {
+            node.as_any().is::<WatermarkNode>() || node.inputs().into_iter().any(watermark_below)
+        }
+        _ => plan.inputs().into_iter().any(watermark_below),
+    }
+}

@@ -1,0 +1,60 @@
+//! Moves deterministic filters that do not touch the event time below the watermark, as Spark
+//! does. It changes the watermark: rows that a filter removes do not advance it.
+
+use super::WatermarkNode;
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, Extension, Filter, LogicalPlan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use std::sync::Arc;
+
+/// `Filter(Watermark(x))` becomes `Watermark(Filter(x))`, conjunct by conjunct.
+#[derive(Debug)]
+pub(crate) struct PushFilterBelowWatermark;
+
+impl OptimizerRule for PushFilterBelowWatermark {
+    fn name(&self) -> &str {
+        "push_filter_below_watermark"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Filter(filter) = &plan else { return Ok(Transformed::no(plan)) };
+        let LogicalPlan::Extension(Extension { node }) = filter.input.as_ref() else {
+            return Ok(Transformed::no(plan));
+        };
+        let Some(watermark) = node.as_any().downcast_ref::<WatermarkNode>() else {
+            return Ok(Transformed::no(plan));
+        };
+        let (below, above): (Vec<Expr>, Vec<Expr>) =
+            split_conjunction_owned(filter.predicate.clone())
+                .into_iter()
+                .partition(|part| may_move(part, watermark));
+        let Some(below) = conjunction(below) else { return Ok(Transformed::no(plan)) };
+        let input = LogicalPlan::Filter(Filter::try_new(below, Arc::new(watermark.input.clone()))?);
+        let watermark = WatermarkNode::try_new(
+            input,
+            watermark.column.clone(),
+            watermark.delay,
+            watermark.id.clone(),
+        )?;
+        let moved = LogicalPlan::Extension(Extension { node: Arc::new(watermark) });
+        Ok(Transformed::yes(match conjunction(above) {
+            Some(above) => LogicalPlan::Filter(Filter::try_new(above, Arc::new(moved))?),
+            None => moved,
+        }))
+    }
+}
+
+fn may_move(predicate: &Expr, watermark: &WatermarkNode) -> bool {
+    !predicate.is_volatile() && !predicate.column_refs().contains(&watermark.column)
+}

@@ -1,0 +1,30 @@
+//! Streaming queries as logical plans: nodes, checks, and the preparation of a template that
+//! every batch instantiates.
+
+mod aggregate;
+mod aggregate_node;
+mod batch_time;
+mod check;
+pub mod event_time;
+mod filter_pushdown;
+mod limit_node;
+mod name_node;
+pub(crate) mod physical;
+mod prepare;
+mod stream_definition;
+mod stream_table;
+mod watermark_node;
+mod watermarks;
+mod windows;
+
+pub use aggregate_node::{EventTimeGroup, StreamAggregateNode};
+pub use limit_node::StreamLimitNode;
+pub use name_node::OperatorNameNode;
+pub use prepare::StreamingPlan;
+pub use stream_definition::{OpenSource, SourceFolder, StreamDefinition};
+pub use stream_table::{StreamTable, is_streaming, stream_of};
+pub use watermark_node::WatermarkNode;
+
+pub(crate) use batch_time::bind_batch_time;
+pub(crate) use physical::StreamPlanner;
+pub(crate) use watermarks::operator_watermarks;

@@ -1,0 +1,223 @@
+//! Physical plans for streaming nodes.
+
+use super::{EventTimeGroup, StreamAggregateNode, StreamLimitNode, WatermarkNode};
+use crate::exec::{
+    BatchRun, ExchangeExec, KeyRoute, LateFilterExec, StatefulExec, ToNothingsOwner, WatermarkExec,
+};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode};
+use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregateBuilder};
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use fluvial_core::{Operator, OperatorId, OperatorShape, StoreId, StoreName};
+use fluvial_operators::{Aggregation, EventTimeKey, Limit};
+use std::sync::Arc;
+
+/// Plans our logical nodes.
+pub(crate) struct StreamPlanner;
+
+#[async_trait]
+impl ExtensionPlanner for StreamPlanner {
+    async fn plan_extension(
+        &self,
+        planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        _logical_inputs: &[&LogicalPlan],
+        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        session: &dyn Session,
+        planning: &PhysicalPlanningContext,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let any = node.as_any();
+        let Some(input) = physical_inputs.first().map(Arc::clone) else { return Ok(None) };
+        let Some(run) = session.config().get_extension::<BatchRun>() else {
+            return internal_err!("streaming nodes are planned for a batch");
+        };
+        if let Some(watermark) = any.downcast_ref::<WatermarkNode>() {
+            let schema = Arc::new(watermark.schema().as_arrow().clone());
+            let column = watermark.column_index()?;
+            let exec = WatermarkExec::new(input, column, watermark.id.clone(), schema);
+            return Ok(Some(Arc::new(exec)));
+        }
+        if let Some(aggregate) = any.downcast_ref::<StreamAggregateNode>() {
+            let planned = AggregatePlan { planner, session, planning, node: aggregate };
+            return planned.exec(input, &run).map(Some);
+        }
+        if let Some(limit) = any.downcast_ref::<StreamLimitNode>() {
+            let operator = limit_operator(limit, input.schema());
+            let route = ToNothingsOwner::new(run.plan().settings.key_groups);
+            let gathered = ExchangeExec::new(input, Arc::new(route), run.partitions());
+            let schema = gathered.schema();
+            let store = store_of(&limit.operator)?;
+            let exec = StatefulExec::new(Arc::new(gathered), operator, store, schema);
+            return Ok(Some(Arc::new(exec)));
+        }
+        Ok(None)
+    }
+}
+
+fn limit_operator(limit: &StreamLimitNode, schema: SchemaRef) -> Arc<dyn Operator> {
+    Arc::new(Limit::new(limit.rows, schema))
+}
+
+/// The only store of our operators so far.
+fn store_of(operator: &OperatorId) -> Result<StoreId> {
+    let store = StoreName::new("default").map_err(crate::error::plan)?;
+    Ok(StoreId { operator: operator.clone(), store })
+}
+
+/// What the physical planning of an aggregation needs at every step.
+struct AggregatePlan<'a> {
+    planner: &'a dyn PhysicalPlanner,
+    session: &'a dyn Session,
+    planning: &'a PhysicalPlanningContext,
+    node: &'a StreamAggregateNode,
+}
+
+impl AggregatePlan<'_> {
+    /// Late filter, DataFusion's partial aggregation, exchange, state.
+    fn exec(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        run: &BatchRun,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let node = self.node;
+        let schema = Arc::new(node.schema().as_arrow().clone());
+        let groups = self.groups()?;
+        let (aggregates, filters) = self.aggregates(&input.schema())?;
+        let operator = Arc::new(aggregation(node, &aggregates)?);
+        let input = match node.event_time() {
+            EventTimeGroup::None => input,
+            EventTimeGroup::Column(i) | EventTimeGroup::Window(i) => {
+                let Expr::Column(column) = &node.group[i] else {
+                    return internal_err!("groups of a streaming aggregation are columns");
+                };
+                let column = node.input.schema().index_of_column(column)?;
+                Arc::new(LateFilterExec::new(input, column, node.operator.clone()))
+            }
+        };
+        let input_schema = input.schema();
+        let group_count = groups.len();
+        let partial = AggregateExec::try_new(
+            AggregateMode::Partial,
+            PhysicalGroupBy::new_single(groups),
+            aggregates,
+            filters,
+            input,
+            input_schema,
+        )?;
+        let codec = operator
+            .key_codec(run.plan().settings.key_groups)
+            .map_err(crate::error::plan)?;
+        let route = KeyRoute::new(codec, group_count);
+        let exchange =
+            ExchangeExec::new(Arc::new(partial), Arc::new(route), run.partitions());
+        let store = store_of(&node.operator)?;
+        Ok(Arc::new(StatefulExec::new(Arc::new(exchange), operator, store, schema)))
+    }
+
+    fn groups(&self) -> Result<Vec<(Arc<dyn PhysicalExpr>, String)>> {
+        let input = self.node.input.schema();
+        let mut groups = Vec::new();
+        for (expr, field) in self.node.group.iter().zip(self.node.schema().fields()) {
+            let expr =
+                self.planner.create_physical_expr(expr, input, self.session, self.planning)?;
+            groups.push((expr, field.name().clone()));
+        }
+        Ok(groups)
+    }
+
+    fn aggregates(
+        &self,
+        physical: &SchemaRef,
+    ) -> Result<(Vec<Arc<AggregateFunctionExpr>>, Vec<Option<Arc<dyn PhysicalExpr>>>)> {
+        lower(self.node, physical, self.session, self.planning)
+    }
+}
+
+type Lowered = (Vec<Arc<AggregateFunctionExpr>>, Vec<Option<Arc<dyn PhysicalExpr>>>);
+
+fn lower(
+    node: &StreamAggregateNode,
+    physical: &SchemaRef,
+    session: &dyn Session,
+    planning: &PhysicalPlanningContext,
+) -> Result<Lowered> {
+    let (mut aggregates, mut filters) = (Vec::new(), Vec::new());
+    for expr in &node.aggregates {
+        let lowered = LoweredAggregateBuilder::new(
+            expr,
+            node.input.schema(),
+            physical,
+            session.execution_props(),
+            planning,
+        )
+        .build()?;
+        aggregates.push(lowered.aggregate);
+        filters.push(lowered.filter);
+    }
+    Ok((aggregates, filters))
+}
+
+fn aggregation(
+    node: &StreamAggregateNode,
+    aggregates: &[Arc<AggregateFunctionExpr>],
+) -> Result<Aggregation> {
+    let schema = node.schema();
+    let groups = (0..node.group.len())
+        .zip(&node.key_names)
+        .map(|(i, name)| Arc::new(schema.field(i).as_ref().clone().with_name(name)))
+        .collect();
+    let time = match node.event_time() {
+        EventTimeGroup::None => EventTimeKey::None,
+        EventTimeGroup::Column(i) => EventTimeKey::Column(i),
+        EventTimeGroup::Window(i) => EventTimeKey::Window(i),
+    };
+    Aggregation::new(groups, aggregates.to_vec(), time, node.meaning.clone())
+        .map_err(crate::error::plan)
+}
+
+/// The operator of each stateful node of a template, for asking about its state and its wishes.
+pub(crate) fn operators_of(
+    template: &LogicalPlan,
+    session: &dyn Session,
+) -> Result<Vec<(OperatorId, Arc<dyn Operator>)>> {
+    let mut found: Vec<(OperatorId, Arc<dyn Operator>)> = Vec::new();
+    collect(template, session, &mut found)?;
+    Ok(found)
+}
+
+/// Downstream first, as in Spark's progress.
+fn collect(
+    plan: &LogicalPlan,
+    session: &dyn Session,
+    found: &mut Vec<(OperatorId, Arc<dyn Operator>)>,
+) -> Result<()> {
+    if let LogicalPlan::Extension(extension) = plan {
+        let any = extension.node.as_any();
+        if let Some(node) = any.downcast_ref::<StreamAggregateNode>() {
+            let physical = Arc::new(node.input.schema().as_arrow().clone());
+            let planning = PhysicalPlanningContext::default();
+            let (aggregates, _) = lower(node, &physical, session, &planning)?;
+            found.push((node.operator.clone(), Arc::new(aggregation(node, &aggregates)?)));
+        } else if let Some(node) = any.downcast_ref::<StreamLimitNode>() {
+            let schema = Arc::new(node.input.schema().as_arrow().clone());
+            found.push((node.operator.clone(), limit_operator(node, schema)));
+        }
+    }
+    for input in plan.inputs() {
+        collect(input, session, found)?;
+    }
+    Ok(())
+}
+
+/// How an operator is written into a plan.
+pub(crate) fn shape_of(operator: &dyn Operator, id: &OperatorId) -> Result<OperatorShape> {
+    let store = store_of(id)?.store;
+    Ok(OperatorShape { schema: operator.state_schema(), stores: vec![store] })
+}
