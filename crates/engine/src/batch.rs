@@ -10,7 +10,7 @@ use crate::runner::{BatchContext, BatchOutput};
 use crate::timings::Timings;
 use crate::watermarks::advanced;
 use fluvial_core::{BatchId, BatchTime, Commit, CommitOutcome, Error, Plan, Put, Result, Snapshot};
-use futures::{FutureExt, try_join};
+use futures::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,16 +127,15 @@ impl Run {
         let (operators, key_groups) = (&self.shape.operators, plan.settings.key_groups);
         check_sealed(operators, key_groups, plan.partitions, plan.batch.reads(), &sealed)?;
         let start = self.stopwatch.now();
-        let committing = async {
-            match environment.state.as_deref().filter(|_| !sealed.is_empty()) {
-                Some(state) => state.commit(sealed).await,
-                None => Ok(Vec::new()),
-            }
+        let snapshots = match environment.state.as_deref().filter(|_| !sealed.is_empty()) {
+            Some(state) => state.commit(sealed).await?,
+            None => Vec::new(),
         };
-        // Looking costs nothing: it happens while state is written.
-        let (snapshots, ()) = try_join!(committing, self.look(plan.batch))?;
+        let state_commit = self.stopwatch.since(start);
         check_snapshots(operators, key_groups, plan.batch.writes(), &snapshots)?;
-        Ok(Ready { output, snapshots, state_commit: self.stopwatch.since(start) })
+        // Last, because running and writing may have taken long.
+        self.look(plan.batch).await?;
+        Ok(Ready { output, snapshots, state_commit })
     }
 
     async fn look(&self, batch: BatchId) -> Result<()> {

@@ -39,7 +39,14 @@ pub struct ListenerId(u64);
 /// The listeners of a session.
 pub(crate) struct Listeners {
     spawner: Arc<dyn Spawn>,
-    all: Mutex<(u64, BTreeMap<ListenerId, Arc<Watch<Mailbox>>>)>,
+    all: Mutex<Mailboxes>,
+}
+
+/// The mailbox of each listener, and the number of the next one.
+#[derive(Default)]
+struct Mailboxes {
+    next: u64,
+    of: BTreeMap<ListenerId, Arc<Watch<Mailbox>>>,
 }
 
 /// What waits for one listener.
@@ -75,19 +82,16 @@ impl Listeners {
         Self { spawner, all: Mutex::default() }
     }
 
-    fn with<R>(
-        &self,
-        f: impl FnOnce(&mut (u64, BTreeMap<ListenerId, Arc<Watch<Mailbox>>>)) -> R,
-    ) -> R {
+    fn with<R>(&self, f: impl FnOnce(&mut Mailboxes) -> R) -> R {
         f(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn add(&self, listener: Arc<dyn StreamingQueryListener>) -> ListenerId {
         let mailbox = Arc::new(Watch::new(Mailbox::default()));
-        let id = self.with(|(next, all)| {
-            let id = ListenerId(*next);
-            *next += 1;
-            all.insert(id, Arc::clone(&mailbox));
+        let id = self.with(|all| {
+            let id = ListenerId(all.next);
+            all.next += 1;
+            all.of.insert(id, Arc::clone(&mailbox));
             id
         });
         self.spawner.spawn(Box::pin(async move {
@@ -100,18 +104,18 @@ impl Listeners {
 
     /// Removes a listener; what waits for it is still delivered.
     pub(crate) fn remove(&self, id: ListenerId) {
-        if let Some(mailbox) = self.with(|(_, all)| all.remove(&id)) {
+        if let Some(mailbox) = self.with(|all| all.of.remove(&id)) {
             mailbox.change(|mailbox| mailbox.closed = true);
         }
     }
 
     pub(crate) fn ids(&self) -> Vec<ListenerId> {
-        self.with(|(_, all)| all.keys().copied().collect())
+        self.with(|all| all.of.keys().copied().collect())
     }
 
     pub(crate) fn post(&self, event: QueryEvent) {
         let event = Arc::new(event);
-        let mailboxes: Vec<_> = self.with(|(_, all)| all.values().cloned().collect());
+        let mailboxes: Vec<_> = self.with(|all| all.of.values().cloned().collect());
         for mailbox in mailboxes {
             mailbox.change(|mailbox| mailbox.put(Arc::clone(&event)));
         }

@@ -1,5 +1,7 @@
 //! Whole queries in a simulated world: `cargo test -p fluvial-engine --test it`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod explore;
 mod handle;
 mod healthy;
@@ -13,3 +15,4 @@ mod scenarios;
 mod triggers;
 mod watermark;
 mod world;
+mod zombie;

@@ -214,6 +214,22 @@ fn state_newer_than_the_newest_commit_is_thrown_away() {
     assert!(crashed_between > 0);
 }
 
+/// Trap E1: state that no longer has all its parts is never taken for whole.
+#[test]
+fn a_commit_that_lacks_a_partition_is_refused() {
+    let (disk, source) = (Disk::new(), Script::new(&ROWS));
+    go(&parts(&disk, "first", &source));
+    let mut last = newest(&disk);
+    let lost = last.snapshots.pop().unwrap();
+    let bytes = fluvial_checkpoint::format::commit_bytes(&last).unwrap();
+    disk.write(&format!("checkpoint/commits/{}", last.batch), bytes);
+    let error = fail(&parts(&disk, "second", &source));
+    assert_eq!(error.condition(), Some("STATE_SNAPSHOTS_INCOMPLETE"), "{error}");
+    let place = format!("commit {}", last.batch);
+    let start = lost.groups.start.to_string();
+    assert!(error.to_string().contains(&place) && error.to_string().contains(&start), "{error}");
+}
+
 /// Trap E14; the number of key groups is what stays.
 #[test]
 fn partitions_may_change_at_every_restart() {
