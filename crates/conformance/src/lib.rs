@@ -7,7 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod log;
-mod operator;
+pub mod operator;
 pub mod sink;
 mod source;
 mod state;

@@ -94,6 +94,8 @@ pub enum Prefetch {
     Keys(BinaryArray),
     /// Everything in these ranges.
     Ranges(Vec<KeyRange>),
+    /// All of these.
+    Each(Vec<Prefetch>),
 }
 
 /// How large an open store is.
