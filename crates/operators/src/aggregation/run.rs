@@ -1,0 +1,163 @@
+//! One batch of an aggregation on one partition: from rows to state.
+
+use super::Config;
+use super::accumulators::{Accumulators, States};
+use super::groups::Groups;
+use super::output::{Output, Touched, expired_ranges};
+use crate::event_time::{LateFilter, late_watermark};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::{filter, filter_record_batch, is_not_null};
+use fluvial_core::{
+    BatchInfo, Error, KeyRange, OperatorCounts, OperatorRun, OutputMode, Prefetch, Result,
+    StateStore,
+};
+use fluvial_state::{KeyCodec, ValueCodec};
+use std::sync::Arc;
+
+/// The codecs of one run.
+pub(super) struct Codecs {
+    pub(super) keys: KeyCodec,
+    pub(super) values: ValueCodec,
+}
+
+pub(super) struct Run {
+    config: Arc<Config>,
+    info: BatchInfo,
+    codecs: Codecs,
+    late: LateFilter,
+    groups: Groups,
+    accumulators: Accumulators,
+    /// The groups of the rows of a chunk: kept for its memory.
+    numbers: Vec<usize>,
+    counts: OperatorCounts,
+    output: Output,
+}
+
+impl Run {
+    pub(super) fn new(config: &Arc<Config>, info: BatchInfo) -> Result<Self> {
+        Ok(Self {
+            config: Arc::clone(config),
+            info,
+            codecs: Codecs {
+                keys: config.key_codec(info.key_groups)?,
+                values: config.value_codec()?,
+            },
+            late: LateFilter::new(late_watermark(info.mode, info.late)),
+            groups: Groups::default(),
+            accumulators: Accumulators::new(&config.aggregates)?,
+            numbers: Vec::new(),
+            counts: OperatorCounts::default(),
+            output: Output::Nothing,
+        })
+    }
+
+    /// The rows that are not late. Normally all: a filter below the partial aggregation has
+    /// dropped the others. What is counted here are groups of rows.
+    fn on_time(&mut self, rows: RecordBatch) -> Result<RecordBatch> {
+        let Some(column) = self.config.event_time.column() else { return Ok(rows) };
+        let Some(late) = self.late.judge(rows.column(column))? else { return Ok(rows) };
+        self.counts.rows_dropped_by_watermark += late.count;
+        Ok(filter_record_batch(&rows, &late.keep)?)
+    }
+
+    /// Brings the stored states of the touched groups under what the batch added, and stores
+    /// the sums.
+    fn write(&mut self, state: &mut dyn StateStore) -> Result<Touched> {
+        let total = self.groups.len();
+        let keys = std::mem::take(&mut self.groups).into_keys();
+        let mut older = Vec::new();
+        let mut first = 0;
+        for chunk in &keys {
+            let found = state.get_many(chunk)?;
+            if found.null_count() < found.len() {
+                let groups = (0..found.len()).filter(|&i| found.is_valid(i)).map(|i| first + i);
+                let present = filter(&found, &is_not_null(&found)?)?;
+                let columns = self.codecs.values.decode(present.as_binary())?;
+                older.push(States { columns, groups: groups.collect() });
+            }
+            first += chunk.len();
+        }
+        let empty = Accumulators::new(&self.config.aggregates)?;
+        let mut accumulators = std::mem::replace(&mut self.accumulators, empty);
+        accumulators.merge_older(&older, total)?;
+        drop(older);
+        let states = accumulators.into_states()?;
+        let mut first = 0;
+        for chunk in &keys {
+            let columns: Vec<ArrayRef> =
+                states.iter().map(|column| column.slice(first, chunk.len())).collect();
+            state.put_many(chunk, &self.codecs.values.encode(&columns, chunk.len())?)?;
+            first += chunk.len();
+        }
+        self.counts.rows_updated += total as u64;
+        Ok(Touched::new(keys, states))
+    }
+
+    fn note_size(&mut self, state: &dyn StateStore) {
+        let size = state.size();
+        self.counts.rows_total = size.rows;
+        self.counts.memory_bytes = size.memory_bytes;
+    }
+}
+
+impl OperatorRun for Run {
+    fn push(&mut self, port: usize, rows: RecordBatch, _: &mut dyn StateStore) -> Result<()> {
+        if port != 0 || rows.num_columns() != self.config.input.fields().len() {
+            return Err(Error::invalid(format!(
+                "an aggregation takes {} columns at port 0, not {} at port {port}",
+                self.config.input.fields().len(),
+                rows.num_columns()
+            )));
+        }
+        let rows = self.on_time(rows)?;
+        if rows.num_rows() == 0 {
+            return Ok(());
+        }
+        let (keys, states) = rows.columns().split_at(self.config.groups.len());
+        let times = self.config.event_time.times(keys)?;
+        let encoded = self.codecs.keys.encode(keys, times.as_ref(), rows.num_rows())?;
+        self.numbers.clear();
+        self.groups.intern(&encoded.keys, &mut self.numbers)?;
+        self.accumulators.merge(states, &self.numbers, self.groups.len())
+    }
+
+    fn prefetch(&self) -> Result<Prefetch> {
+        let mut all: Vec<Prefetch> = self.groups.keys().map(Prefetch::Keys).collect();
+        all.push(match self.info.mode {
+            OutputMode::Complete => Prefetch::Ranges(vec![KeyRange::all()]),
+            OutputMode::Append | OutputMode::Update => {
+                Prefetch::Ranges(expired_ranges(&self.config, &self.codecs, &self.info))
+            }
+        });
+        Ok(Prefetch::Each(all))
+    }
+
+    fn finish_input(&mut self, state: &mut dyn StateStore) -> Result<()> {
+        let touched = if self.groups.len() > 0 { Some(self.write(state)?) } else { None };
+        let expired = expired_ranges(&self.config, &self.codecs, &self.info);
+        self.output = match (self.info.mode, touched) {
+            (OutputMode::Append, _) => Output::Expired(expired.into()),
+            (OutputMode::Complete, _) => Output::All(KeyRange::all()),
+            (OutputMode::Update, touched) => {
+                for range in &expired {
+                    self.counts.rows_removed += state.delete_range(range)?;
+                }
+                touched.map_or(Output::Nothing, Output::Touched)
+            }
+        };
+        self.note_size(state);
+        Ok(())
+    }
+
+    fn drain(&mut self, state: &mut dyn StateStore) -> Result<Option<RecordBatch>> {
+        let rows = self.info.batch_rows.max(1);
+        let piece = self.output.next(&self.config, &self.codecs, rows, state)?;
+        self.counts.rows_removed += piece.removed;
+        self.note_size(state);
+        Ok(piece.rows)
+    }
+
+    fn counts(&self) -> OperatorCounts {
+        self.counts
+    }
+}

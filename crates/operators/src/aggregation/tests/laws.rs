@@ -1,0 +1,101 @@
+//! The kit's laws on aggregations of several kinds.
+
+use super::harness::{aggregate, count_and_sum, partial};
+use super::*;
+use crate::{WindowSpec, window_type};
+use arrow::array::{Int64Array, RecordBatch, TimestampMicrosecondArray};
+use fluvial_conformance::operator::{Event, Subject};
+use fluvial_core::{EventDuration, KeyGroup};
+
+/// Groups by ten-second windows and key, or by key alone.
+struct Case {
+    aggregation: Aggregation,
+    mode: OutputMode,
+    windows: Option<WindowSpec>,
+}
+
+impl Case {
+    fn new(
+        mode: OutputMode,
+        windows: Option<WindowSpec>,
+        aggregates: Vec<Arc<AggregateFunctionExpr>>,
+    ) -> Self {
+        let mut groups: Vec<FieldRef> = vec![Arc::new(Field::new("k", DataType::Int64, true))];
+        let mut event_time = EventTimeKey::None;
+        if windows.is_some() {
+            groups.push(Arc::new(Field::new("window", window_type(None), true)));
+            event_time = EventTimeKey::Window(1);
+        }
+        let aggregation =
+            Aggregation::new(groups, aggregates, event_time, BTreeMap::new()).unwrap();
+        Self { aggregation, mode, windows }
+    }
+
+    fn windowed(mode: OutputMode, aggregates: Vec<Arc<AggregateFunctionExpr>>) -> Self {
+        let ten_seconds = WindowSpec::parse("10 seconds", None, Some("3 seconds")).unwrap();
+        Self::new(mode, Some(ten_seconds), aggregates)
+    }
+}
+
+impl Subject for Case {
+    fn operator(&self) -> &dyn Operator {
+        &self.aggregation
+    }
+
+    fn mode(&self) -> OutputMode {
+        self.mode
+    }
+
+    fn rows(&self, _: usize, events: &[Event]) -> RecordBatch {
+        let keys = Int64Array::from_iter_values(events.iter().map(|event| event.key));
+        let mut groups: Vec<ArrayRef> = vec![Arc::new(keys)];
+        if let Some(windows) = &self.windows {
+            let times = events.iter().map(|event| event.time);
+            let times = TimestampMicrosecondArray::from_iter_values(times);
+            groups.push(Arc::new(windows.tumbling(&times)));
+        }
+        let values = Int64Array::from_iter_values(events.iter().map(|event| event.value));
+        partial(&self.aggregation, groups, &(Arc::new(values) as ArrayRef))
+    }
+
+    fn groups(&self, _: usize, rows: &RecordBatch, key_groups: KeyGroupCount) -> Vec<KeyGroup> {
+        let codec = self.aggregation.key_codec(key_groups).unwrap();
+        let keys = &rows.columns()[..self.aggregation.config.groups.len()];
+        let times = self.aggregation.config.event_time.times(keys).unwrap();
+        codec.encode(keys, times.as_ref(), rows.num_rows()).unwrap().groups
+    }
+
+    fn reach(&self) -> EventDuration {
+        EventDuration(10_000_000)
+    }
+}
+
+/// Aggregates whose states are lists and sketches, and whose results depend on order.
+fn ordered() -> Vec<Arc<AggregateFunctionExpr>> {
+    vec![
+        aggregate(udaf::first_last::first_value_udaf(), "first"),
+        aggregate(udaf::average::avg_udaf(), "average"),
+        aggregate(udaf::median::median_udaf(), "median"),
+    ]
+}
+
+fluvial_conformance::operator!(
+    timed: windows_append,
+    || Case::windowed(OutputMode::Append, count_and_sum())
+);
+fluvial_conformance::operator!(
+    timed: windows_append_ordered,
+    || Case::windowed(OutputMode::Append, ordered())
+);
+fluvial_conformance::operator!(
+    timed: windows_update,
+    || Case::windowed(OutputMode::Update, count_and_sum())
+);
+fluvial_conformance::operator!(
+    timeless: windows_complete,
+    || Case::windowed(OutputMode::Complete, count_and_sum())
+);
+fluvial_conformance::operator!(
+    timeless: keys_update,
+    || Case::new(OutputMode::Update, None, ordered())
+);
