@@ -1,0 +1,253 @@
+//! The bytes of a change.
+//!
+//! ```text
+//! frame   = format kind compression body
+//! body    = #ranges (range)* #entries (entry)*
+//! range   = length start length end            every key of it is gone
+//! entry   = length key 0                       the key is gone
+//!         | length key length+1 value
+//! ```
+//!
+//! Numbers are unsigned, seven bits to a byte. The checksum of a frame is in the token that
+//! names it, so that every byte counts, these included.
+
+use crate::ranges::Ranges;
+use crate::table::{Hash, Table};
+use fluvial_core::{Error, KeyGroupRange, KeyRange, Result};
+use std::io::Read;
+
+/// Version of the bytes of frames.
+const FORMAT: u8 = 1;
+
+const PLAIN: u8 = 0;
+const ZSTD: u8 = 1;
+
+/// Frames smaller than this are not worth compressing.
+const COMPRESS_MIN: usize = 4 << 10;
+/// Fast; state keys and values have much in common with their neighbours.
+const LEVEL: i32 = 1;
+
+/// Whether frames are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Never.
+    None,
+    /// With zstd, where it makes a frame smaller by an eighth at least.
+    #[default]
+    Zstd,
+}
+
+/// What a frame holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Everything.
+    Full,
+    /// What changed.
+    Delta,
+}
+
+impl Kind {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Full => b'f',
+            Self::Delta => b'd',
+        }
+    }
+}
+
+/// Frames a body.
+pub(crate) fn frame(kind: Kind, body: &[u8], compression: Compression) -> Vec<u8> {
+    if compression == Compression::Zstd
+        && body.len() >= COMPRESS_MIN
+        && let Ok(packed) = zstd::bulk::compress(body, LEVEL)
+        && packed.len() < body.len() / 8 * 7
+    {
+        return [&[FORMAT, kind.byte(), ZSTD], packed.as_slice()].concat();
+    }
+    [&[FORMAT, kind.byte(), PLAIN], body].concat()
+}
+
+/// Takes the body out of a frame.
+pub(crate) fn open_frame(kind: Kind, frame: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>> {
+    let ([format, found, compression], body) =
+        frame.split_first_chunk().ok_or_else(|| Error::corrupt("it is cut"))?;
+    if *format > FORMAT {
+        return Err(Error::invalid(format!(
+            "it has format {format}, newer than {FORMAT}: use the version of Fluvial that wrote \
+             it, or a later one"
+        ))
+        .with_condition("CHECKPOINT_FORMAT_TOO_NEW"));
+    }
+    if *format != FORMAT || *found != kind.byte() {
+        return Err(Error::corrupt("it holds something else"));
+    }
+    match *compression {
+        PLAIN => Ok(body.into()),
+        ZSTD => {
+            // Grows with what is really there: a false length inside allocates nothing.
+            let mut plain = Vec::new();
+            zstd::stream::Decoder::new(body)
+                .and_then(|mut decoder| decoder.read_to_end(&mut plain))
+                .map_err(|e| Error::corrupt("it cannot be decompressed").with_source(e))?;
+            Ok(plain.into())
+        }
+        _ => Err(Error::corrupt("its compression is unknown")),
+    }
+}
+
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn put_value(out: &mut Vec<u8>, value: Option<&[u8]>) {
+    match value {
+        None => out.push(0),
+        Some(value) => {
+            put_number(out, value.len() as u64 + 1);
+            out.extend_from_slice(value);
+        }
+    }
+}
+
+/// The body of a change: first `gone`, then the records of `changes`.
+pub(crate) fn delta_body(gone: &Ranges, changes: &Table) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_number(&mut out, gone.iter().len() as u64);
+    for range in gone.iter() {
+        put_bytes(&mut out, &range.start);
+        put_bytes(&mut out, &range.end);
+    }
+    put_number(&mut out, changes.len() as u64);
+    for id in changes.iter() {
+        put_bytes(&mut out, changes.key(id));
+        put_value(&mut out, changes.value(id));
+    }
+    out
+}
+
+/// The body of everything that `base` holds after `gone` and `changes`, `rows` keys.
+pub(crate) fn full_body(base: &Table, gone: &Ranges, changes: &Table, rows: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_number(&mut out, 0);
+    put_number(&mut out, rows);
+    let mut written = 0;
+    let mut put = |key: &[u8], value: Option<&[u8]>| {
+        put_bytes(&mut out, key);
+        put_value(&mut out, value);
+        written += 1;
+    };
+    for id in base.iter() {
+        let key = base.key(id);
+        let hidden = gone.contains(key)
+            || (!changes.is_empty() && changes.find(Hash::of(key), key).is_some());
+        if !hidden {
+            put(key, base.value(id));
+        }
+    }
+    for id in changes.iter().filter(|id| changes.value(*id).is_some()) {
+        put(changes.key(id), changes.value(id));
+    }
+    assert_eq!(written, rows, "the number of keys was counted wrong");
+    out
+}
+
+/// Applies a body to a table. Only keys of `keep` are taken; every key must lie in `within`.
+///
+/// # Errors
+///
+/// `Corrupt` for bytes that no writer wrote. The table is then in no useful state.
+pub(crate) fn apply(
+    body: &[u8],
+    table: &mut Table,
+    within: KeyGroupRange,
+    keep: KeyGroupRange,
+) -> Result<()> {
+    let mut rest = body;
+    let ranges = take_number(&mut rest)?;
+    for _ in 0..ranges {
+        let start = take_bytes(&mut rest)?;
+        let end = take_bytes(&mut rest)?;
+        let range = KeyRange { start: start.to_vec(), end: end.to_vec() };
+        table.remove_range(&clip(&range, within), |_, _| ());
+    }
+    let entries = take_number(&mut rest)?;
+    if table.is_empty() {
+        // An entry takes two bytes at least: a false number reserves no more than is there.
+        table.reserve(usize::try_from(entries).unwrap_or(usize::MAX).min(rest.len() / 2));
+    }
+    for _ in 0..entries {
+        let key = take_bytes(&mut rest)?;
+        let value = take_value(&mut rest)?;
+        let group = group_of(key).filter(|group| within.contains(*group));
+        let group = group.ok_or_else(|| Error::corrupt("it holds a key of another partition"))?;
+        if !keep.contains(group) {
+            continue;
+        }
+        match value {
+            Some(value) => table.put(Hash::of(key), key, value),
+            None => {
+                if let Some(id) = table.find(Hash::of(key), key) {
+                    table.remove(id);
+                }
+            }
+        }
+    }
+    if rest.is_empty() { Ok(()) } else { Err(Error::corrupt("it is too long")) }
+}
+
+/// The key group of a key; `None` if it is too short to have one.
+pub(crate) fn group_of(key: &[u8]) -> Option<fluvial_core::KeyGroup> {
+    key.first_chunk().map(|group| fluvial_core::KeyGroup(u16::from_be_bytes(*group)))
+}
+
+/// What of `range` lies in these groups.
+pub(crate) fn clip(range: &KeyRange, groups: KeyGroupRange) -> KeyRange {
+    let first = groups.start.to_be_bytes();
+    let end = groups.end.max(groups.start).to_be_bytes();
+    let start = range.start.as_slice().max(&first).to_vec();
+    match range.end.as_slice() {
+        own if !own.is_empty() && own < end.as_slice() => KeyRange { start, end: own.to_vec() },
+        _ => KeyRange { start, end: end.to_vec() },
+    }
+}
+
+fn take_number(input: &mut &[u8]) -> Result<u64> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = input.split_first().ok_or_else(|| Error::corrupt("it is cut"))?;
+        *input = rest;
+        number |= u64::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    Err(Error::corrupt("a number in it is damaged"))
+}
+
+fn take_bytes<'a>(input: &mut &'a [u8]) -> Result<&'a [u8]> {
+    let length = take_number(input)?;
+    take(input, length)
+}
+
+fn take_value<'a>(input: &mut &'a [u8]) -> Result<Option<&'a [u8]>> {
+    match take_number(input)? {
+        0 => Ok(None),
+        length => take(input, length - 1).map(Some),
+    }
+}
+
+fn take<'a>(input: &mut &'a [u8], length: u64) -> Result<&'a [u8]> {
+    let split = usize::try_from(length).ok().and_then(|length| input.split_at_checked(length));
+    let (front, rest) = split.ok_or_else(|| Error::corrupt("it is cut"))?;
+    *input = rest;
+    Ok(front)
+}

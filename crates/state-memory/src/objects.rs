@@ -1,0 +1,174 @@
+//! Objects of state: where they lie, and how their bytes come and go.
+
+use crate::token::{FrameRef, ObjectName};
+use bytes::Bytes;
+use fluvial_core::{Error, OperatorId, Result, StoreId, StoreName};
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
+use std::sync::Arc;
+
+/// Objects larger than this are uploaded in parts of [`PART_BYTES`].
+const SINGLE_MAX: usize = 64 << 20;
+const PART_BYTES: usize = 16 << 20;
+/// Parts, and deletions, in flight at once.
+const PARALLEL: usize = 8;
+
+/// The objects under one root.
+#[derive(Debug, Clone)]
+pub(crate) struct Objects {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) root: Path,
+}
+
+/// What became of a create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Created {
+    Yes,
+    /// Something else has that name.
+    Taken,
+}
+
+impl Objects {
+    fn path(&self, id: &StoreId, name: &ObjectName) -> Path {
+        let Self { root, .. } = self;
+        root.clone().join(id.operator.as_str()).join(id.store.as_str()).join(name.to_string())
+    }
+
+    /// Creates an object from its parts.
+    pub(crate) async fn create(
+        &self,
+        id: &StoreId,
+        name: &ObjectName,
+        parts: Vec<Bytes>,
+    ) -> Result<Created> {
+        let path = self.path(id, name);
+        let at = |error: object_store::Error| Error::from(error).at(format_args!("state of {id}"));
+        if parts.iter().map(Bytes::len).sum::<usize>() > SINGLE_MAX {
+            self.upload(&path, parts).await.map_err(at)?;
+            return Ok(Created::Yes);
+        }
+        let payload = PutPayload::from_iter(parts);
+        match self.store.put_opts(&path, payload, PutMode::Create.into()).await {
+            Ok(_) => Ok(Created::Yes),
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(Created::Taken),
+            Err(error) => Err(at(error)),
+        }
+    }
+
+    /// Uploads a large object. There is no create-if-absent for these; the name is unique.
+    async fn upload(&self, path: &Path, parts: Vec<Bytes>) -> object_store::Result<()> {
+        let mut upload = self.store.put_multipart(path).await?;
+        let puts: Vec<_> = regroup(parts).into_iter().map(|part| upload.put_part(part)).collect();
+        let done = futures::stream::iter(puts).buffer_unordered(PARALLEL).try_collect::<()>().await;
+        if let Err(error) = done {
+            // What stays behind if this fails too is the store's own garbage, never an object.
+            let _ = upload.abort().await;
+            return Err(error);
+        }
+        upload.complete().await.map(drop)
+    }
+
+    /// Reads a frame and checks it.
+    pub(crate) async fn read(&self, id: &StoreId, frame: &FrameRef) -> Result<Bytes> {
+        let FrameRef { object, offset, length, crc32 } = frame;
+        let path = self.path(id, object);
+        let place = format!("state of {id} in {path}");
+        let bytes = match self.store.get_range(&path, *offset..offset + length).await {
+            Ok(bytes) => bytes,
+            Err(object_store::Error::NotFound { .. }) => return Err(gone(&place)),
+            Err(error) => return Err(self.explain(&path, frame, error).await.at(place)),
+        };
+        if bytes.len() as u64 != *length {
+            return Err(Error::corrupt("it is cut").at(place));
+        }
+        if crc32fast::hash(&bytes) != *crc32 {
+            return Err(Error::corrupt("the checksum does not match").at(place));
+        }
+        Ok(bytes)
+    }
+
+    /// Stores differ in what they say about a range after the end, so this asks for the size.
+    async fn explain(&self, path: &Path, frame: &FrameRef, error: object_store::Error) -> Error {
+        match self.store.head(path).await {
+            Ok(meta) if meta.size < frame.offset + frame.length => {
+                Error::corrupt("it is cut").with_source(error)
+            }
+            _ => error.into(),
+        }
+    }
+
+    /// Every object of any store. Whatever else lies there is not ours.
+    pub(crate) async fn list(&self) -> Result<Vec<(StoreId, ObjectName)>> {
+        let found: Vec<_> = self.store.list(Some(&self.root)).try_collect().await?;
+        let mut objects: Vec<_> =
+            found.iter().filter_map(|meta| self.parse(&meta.location)).collect();
+        objects.sort();
+        Ok(objects)
+    }
+
+    fn parse(&self, path: &Path) -> Option<(StoreId, ObjectName)> {
+        let mut parts = path.prefix_match(&self.root)?;
+        let operator = OperatorId::new(parts.next()?.as_ref()).ok()?;
+        let store = StoreName::new(parts.next()?.as_ref()).ok()?;
+        let name = parts.next()?.as_ref().parse().ok()?;
+        parts.next().is_none().then_some((StoreId { operator, store }, name))
+    }
+
+    /// Deletes objects; those that are gone already are fine.
+    pub(crate) async fn delete(&self, objects: Vec<(StoreId, ObjectName)>) -> Result<()> {
+        let paths: Vec<_> = objects.iter().map(|(id, name)| Ok(self.path(id, name))).collect();
+        let mut deleted = self.store.delete_stream(futures::stream::iter(paths).boxed());
+        while let Some(result) = deleted.next().await {
+            match result {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(Error::from(error).at("deleting old state")),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn gone(place: &str) -> Error {
+    Error::not_found(format!(
+        "{place}: it is gone; restore it from a backup, or start with a new checkpoint"
+    ))
+}
+
+/// The same bytes in parts of nearly equal size, none copied.
+fn regroup(parts: Vec<Bytes>) -> Vec<PutPayload> {
+    let mut groups = Vec::new();
+    let (mut group, mut size) = (Vec::new(), 0);
+    for mut part in parts {
+        while size + part.len() >= PART_BYTES {
+            group.push(part.split_to(PART_BYTES - size));
+            groups.push(PutPayload::from_iter(std::mem::take(&mut group)));
+            size = 0;
+        }
+        size += part.len();
+        group.push(part);
+    }
+    if size > 0 {
+        groups.push(PutPayload::from_iter(group));
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_regrouped_without_loss() {
+        let parts: Vec<Bytes> = [1, PART_BYTES - 1, 5, 2 * PART_BYTES, 0, 3]
+            .iter()
+            .enumerate()
+            .map(|(i, n)| vec![i as u8; *n].into())
+            .collect();
+        let groups = regroup(parts.clone());
+        let sizes: Vec<usize> = groups.iter().map(PutPayload::content_length).collect();
+        assert_eq!(sizes, [PART_BYTES, PART_BYTES, PART_BYTES, 8]);
+        let joined: Vec<u8> = groups.iter().flatten().flatten().copied().collect();
+        assert!(joined == parts.concat());
+    }
+}

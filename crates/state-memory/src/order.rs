@@ -1,0 +1,223 @@
+//! The order of keys, made only where somebody asks for it.
+//!
+//! Keys are found by hash; an order costs time and memory that point reads never pay back. So
+//! new keys go to a pile. The first scan puts the pile into *buckets* by the first bytes of the
+//! keys, and sorts a bucket when a scan reads it. In a store that is ordered by time a bucket is
+//! one (group, time): to expire it, nothing needs to be sorted or compared.
+
+use fluvial_core::KeyRange;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// Bytes of a key that choose its bucket: its group (2), and a time (9) if it has one.
+const PREFIX_BYTES: usize = 11;
+
+type Prefix = [u8; PREFIX_BYTES];
+
+/// The records that the ids of an order stand for.
+pub(crate) trait Keys {
+    /// The key of a record; `None` if it was removed.
+    fn key(&self, id: u32) -> Option<&[u8]>;
+
+    /// Whether the record is still there.
+    fn is_live(&self, id: u32) -> bool;
+}
+
+/// Ids in the order of their keys.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Order {
+    pile: Vec<u32>,
+    buckets: BTreeMap<Prefix, Bucket>,
+    /// Ids in buckets.
+    settled: usize,
+    /// Counts the records that were removed behind this order's back.
+    removals: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Bucket {
+    /// One id, without an allocation: in stores that are not ordered by time most are alone.
+    One(u32),
+    /// Several. In order if `sorted`; without removed records as of `removals`.
+    Many { ids: Vec<u32>, sorted: bool, removals: u64 },
+}
+
+impl Bucket {
+    fn push(&mut self, id: u32) {
+        match self {
+            Self::One(first) => {
+                *self = Self::Many { ids: vec![*first, id], sorted: false, removals: 0 };
+            }
+            Self::Many { ids, sorted, .. } => {
+                ids.push(id);
+                *sorted = false;
+            }
+        }
+    }
+
+    fn ids(&self) -> &[u32] {
+        match self {
+            Self::One(id) => std::slice::from_ref(id),
+            Self::Many { ids, .. } => ids,
+        }
+    }
+
+    /// The ids in order, with at most one removed one.
+    fn sorted(&mut self, keys: &impl Keys, now: u64) -> &[u32] {
+        if let Self::Many { ids, sorted, removals } = self {
+            if *removals != now {
+                ids.retain(|id| keys.is_live(*id));
+                *removals = now;
+            }
+            if !*sorted {
+                // A stable sort sees that the front is sorted already.
+                ids.sort_by(|a, b| keys.key(*a).cmp(&keys.key(*b)));
+                *sorted = true;
+            }
+        }
+        self.ids()
+    }
+}
+
+/// The first bytes of a key, zeros after its end: never in another order than the keys.
+fn prefix(key: &[u8]) -> Prefix {
+    let mut prefix = [0; PREFIX_BYTES];
+    let length = key.len().min(PREFIX_BYTES);
+    prefix[..length].copy_from_slice(&key[..length]);
+    prefix
+}
+
+/// The buckets in which the keys of a range can lie.
+#[derive(Clone, Copy)]
+struct Span {
+    first: Prefix,
+    last: Prefix,
+}
+
+impl Span {
+    fn of(range: &KeyRange) -> Option<Self> {
+        let last = match range.end.as_slice() {
+            [] => [u8::MAX; PREFIX_BYTES],
+            end => prefix(end),
+        };
+        let first = prefix(&range.start);
+        (!range.is_empty() && first <= last).then_some(Self { first, last })
+    }
+
+    /// Whether all keys of a bucket lie in the range, so that none needs to be looked at.
+    fn holds_all(&self, prefix: &Prefix) -> bool {
+        self.first < *prefix && *prefix < self.last
+    }
+}
+
+impl Order {
+    /// Adds a new record.
+    pub(crate) fn add(&mut self, id: u32) {
+        self.pile.push(id);
+    }
+
+    /// Takes note that a record was removed. It is dropped from its bucket when that is read.
+    pub(crate) fn note_removal(&mut self) {
+        self.removals += 1;
+    }
+
+    /// Moves the pile into the buckets.
+    fn settle(&mut self, keys: &impl Keys) {
+        for id in self.pile.drain(..) {
+            let Some(key) = keys.key(id) else { continue };
+            self.buckets.entry(prefix(key)).and_modify(|b| b.push(id)).or_insert(Bucket::One(id));
+            self.settled += 1;
+        }
+        self.pile.shrink_to(1024);
+    }
+
+    /// Visits the records of `range` in order until `visit` breaks.
+    pub(crate) fn scan(
+        &mut self,
+        keys: &impl Keys,
+        range: &KeyRange,
+        mut visit: impl FnMut(u32) -> ControlFlow<()>,
+    ) {
+        let Some(span) = Span::of(range) else { return };
+        self.settle(keys);
+        let now = self.removals;
+        for (prefix, bucket) in self.buckets.range_mut(span.first..=span.last) {
+            let mut ids = bucket.sorted(keys, now);
+            if !span.holds_all(prefix) {
+                let start = range.start.as_slice();
+                ids = &ids[ids.partition_point(|id| keys.key(*id).is_some_and(|k| k < start))..];
+                if !range.end.is_empty() {
+                    let end = range.end.as_slice();
+                    ids = &ids[..ids.partition_point(|id| keys.key(*id).is_some_and(|k| k < end))];
+                }
+            }
+            for id in ids.iter().filter(|id| keys.is_live(**id)) {
+                if visit(*id).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// How many records lie in `range`.
+    pub(crate) fn count(&mut self, keys: &impl Keys, range: &KeyRange) -> u64 {
+        let Some(span) = Span::of(range) else { return 0 };
+        self.settle(keys);
+        let within = |prefix: &Prefix, id: u32| match span.holds_all(prefix) {
+            true => keys.is_live(id),
+            false => keys.key(id).is_some_and(|key| range.contains(key)),
+        };
+        let buckets = self.buckets.range(span.first..=span.last);
+        buckets
+            .map(|(prefix, bucket)| bucket.ids().iter().filter(|id| within(prefix, **id)).count())
+            .sum::<usize>() as u64
+    }
+
+    /// Takes the records of `range` out, in any order.
+    pub(crate) fn take(&mut self, keys: &impl Keys, range: &KeyRange) -> Vec<u32> {
+        let Some(span) = Span::of(range) else { return Vec::new() };
+        self.settle(keys);
+        let (mut taken, mut emptied) = (Vec::new(), Vec::new());
+        for (prefix, bucket) in self.buckets.range_mut(span.first..=span.last) {
+            let all = span.holds_all(prefix);
+            let before = bucket.ids().len();
+            let mut left = Vec::new();
+            for id in bucket.ids().iter().copied().filter(|id| keys.is_live(*id)) {
+                match all || keys.key(id).is_some_and(|key| range.contains(key)) {
+                    true => taken.push(id),
+                    false => left.push(id),
+                }
+            }
+            self.settled -= before - left.len();
+            if left.is_empty() {
+                emptied.push(*prefix);
+            } else if left.len() < before {
+                *bucket = Bucket::Many { ids: left, sorted: false, removals: self.removals };
+            }
+        }
+        for prefix in emptied {
+            self.buckets.remove(&prefix);
+        }
+        taken
+    }
+
+    /// Gives every record its new id; those that have none are removed.
+    pub(crate) fn renumber(&mut self, new_id: impl Fn(u32) -> Option<u32>) {
+        self.pile = self.pile.iter().filter_map(|id| new_id(*id)).collect();
+        self.buckets.retain(|_, bucket| match bucket {
+            Bucket::One(id) => new_id(*id).map(|new| *id = new).is_some(),
+            Bucket::Many { ids, .. } => {
+                *ids = ids.iter().filter_map(|id| new_id(*id)).collect();
+                !ids.is_empty()
+            }
+        });
+        self.settled = self.buckets.values().map(|bucket| bucket.ids().len()).sum();
+    }
+
+    /// Bytes of memory held, roughly.
+    pub(crate) fn held(&self) -> usize {
+        // Nodes of the tree are two thirds full on average.
+        let node = (size_of::<Prefix>() + size_of::<Bucket>()) * 3 / 2;
+        (self.pile.capacity() + self.settled) * size_of::<u32>() + self.buckets.len() * node
+    }
+}

@@ -1,0 +1,19 @@
+//! Settings of the backend.
+
+pub use crate::codec::Compression;
+
+/// What may be chosen; the defaults suit nearly everybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The most deltas before a full snapshot is written. More make commits smaller, restarts
+    /// slower and tokens longer.
+    pub deltas_max: usize,
+    /// Whether what is written is compressed.
+    pub compression: Compression,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { deltas_max: 10, compression: Compression::default() }
+    }
+}

@@ -1,0 +1,190 @@
+//! An open store.
+
+use crate::codec::{self, Kind, clip, group_of};
+use crate::overlay::Overlay;
+use crate::pack::Sealed;
+use crate::settings::Settings;
+use crate::table::Table;
+use crate::token::Token;
+use arrow::array::{Array, BinaryArray};
+use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use async_trait::async_trait;
+use fluvial_core::{
+    Change, Entries, Error, KeyGroupRange, KeyRange, Prefetch, Result, SealedStore, StateStore,
+    StateVersion, StoreId, StoreSize,
+};
+use std::sync::Arc;
+
+/// What a version was made from.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// One snapshot of exactly the store's key groups: a delta can build on it.
+    Exact(Token),
+    /// Parts of snapshots, after the number of partitions changed: the next one is full.
+    Parts,
+}
+
+/// One version in memory, being turned into the next.
+#[derive(Debug)]
+pub(crate) struct MemoryStore {
+    pub(crate) id: StoreId,
+    pub(crate) groups: KeyGroupRange,
+    pub(crate) version: StateVersion,
+    pub(crate) base: Arc<Table>,
+    /// The name of `base` in memory.
+    pub(crate) name: String,
+    pub(crate) origin: Origin,
+    pub(crate) overlay: Overlay,
+    pub(crate) settings: Settings,
+}
+
+impl MemoryStore {
+    fn assert_own(&self, keys: &BinaryArray) {
+        for key in keys {
+            let key = key.expect("a state key is not null");
+            assert!(
+                group_of(key).is_some_and(|group| self.groups.contains(group)),
+                "a key outside of groups {} was written to {}",
+                self.groups,
+                self.id
+            );
+        }
+    }
+
+    /// Whether everything must be written: there is nothing to build on, or what would have to
+    /// be read to open it grows too large.
+    fn kind(&self, delta_bytes: usize) -> Kind {
+        let Origin::Exact(Token(frames)) = &self.origin else { return Kind::Full };
+        let Some((full, deltas)) = frames.split_first() else { return Kind::Full };
+        let outweighed = deltas.iter().map(|d| d.length).sum::<u64>() + delta_bytes as u64;
+        match deltas.len() >= self.settings.deltas_max || outweighed > full.length {
+            true => Kind::Full,
+            false => Kind::Delta,
+        }
+    }
+}
+
+#[async_trait]
+impl StateStore for MemoryStore {
+    fn base(&self) -> StateVersion {
+        self.version
+    }
+
+    fn groups(&self) -> KeyGroupRange {
+        self.groups
+    }
+
+    async fn prefetch(&mut self, _: &Prefetch) -> Result<()> {
+        Ok(())
+    }
+
+    fn get_many(&self, keys: &BinaryArray) -> Result<BinaryArray> {
+        let mut found = Column::new(keys.len());
+        for key in keys {
+            let key = key.expect("a state key is not null");
+            found.push(self.overlay.get(&self.base, key))?;
+        }
+        Ok(found.finish())
+    }
+
+    fn scan(&self, range: &KeyRange, limit: usize) -> Result<Entries> {
+        let (mut keys, mut values) = (Column::new(0), Column::new(0));
+        let mut full = Ok(());
+        let range = clip(range, self.groups);
+        self.overlay.scan(&self.base, &range, limit, |key, value| {
+            if full.is_ok() {
+                full = keys.push(Some(key)).and_then(|()| values.push(Some(value)));
+            }
+        });
+        full?;
+        Ok(Entries { keys: keys.finish(), values: values.finish() })
+    }
+
+    fn put_many(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<()> {
+        assert_eq!(keys.len(), values.len(), "every state key needs a value");
+        self.assert_own(keys);
+        for (key, value) in keys.iter().zip(values) {
+            let value = value.expect("a state value is not null");
+            self.overlay.put(&self.base, key.unwrap_or_default(), value);
+        }
+        Ok(())
+    }
+
+    fn delete_many(&mut self, keys: &BinaryArray) -> Result<()> {
+        self.assert_own(keys);
+        for key in keys.iter().flatten() {
+            self.overlay.delete(&self.base, key);
+        }
+        Ok(())
+    }
+
+    fn delete_range(&mut self, range: &KeyRange) -> Result<u64> {
+        Ok(self.overlay.delete_range(&self.base, &clip(range, self.groups)))
+    }
+
+    fn size(&self) -> StoreSize {
+        let memory_bytes = (self.base.held() + self.overlay.held()) as u64;
+        StoreSize { rows: self.overlay.rows(), memory_bytes }
+    }
+
+    fn seal(self: Box<Self>) -> Result<SealedStore> {
+        let rows = self.overlay.rows();
+        let change = match &self.origin {
+            Origin::Exact(token) if self.overlay.is_unchanged() => Change::None(token.to_string()),
+            _ if rows == 0 => Change::None(Token::default().to_string()),
+            _ => {
+                let delta = self.overlay.delta_body();
+                let (kind, frame) = match self.kind(delta.len()) {
+                    Kind::Delta => {
+                        (Kind::Delta, codec::frame(Kind::Delta, &delta, self.settings.compression))
+                    }
+                    Kind::Full => {
+                        let body = self.overlay.full_body(&self.base);
+                        (Kind::Full, codec::frame(Kind::Full, &body, self.settings.compression))
+                    }
+                };
+                let before = match (&self.origin, kind) {
+                    (Origin::Exact(token), Kind::Delta) => token.clone(),
+                    _ => Token::default(),
+                };
+                Sealed { name: self.name.clone(), before, frame, delta }.into_change()
+            }
+        };
+        let (id, groups, base) = (self.id, self.groups, self.version);
+        Ok(SealedStore { id, groups, base, rows, change })
+    }
+}
+
+/// A binary column being made.
+struct Column {
+    offsets: Vec<i32>,
+    bytes: Vec<u8>,
+    valid: Vec<bool>,
+}
+
+impl Column {
+    fn new(rows: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Self { offsets, bytes: Vec::new(), valid: Vec::with_capacity(rows) }
+    }
+
+    fn push(&mut self, value: Option<&[u8]>) -> Result<()> {
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.valid.push(value.is_some());
+        let end = i32::try_from(self.bytes.len()).map_err(|_| {
+            Error::invalid("state of one read takes over 2 GiB: read fewer keys at once")
+        })?;
+        self.offsets.push(end);
+        Ok(())
+    }
+
+    fn finish(self) -> BinaryArray {
+        let nulls = Some(NullBuffer::from(self.valid)).filter(|nulls| nulls.null_count() > 0);
+        BinaryArray::new(
+            OffsetBuffer::new(ScalarBuffer::from(self.offsets)),
+            self.bytes.into(),
+            nulls,
+        )
+    }
+}
