@@ -94,7 +94,8 @@ impl std::ops::AddAssign for OperatorCounts {
 /// 3. *Cut-invariant.* In append mode, running one batch as two consecutive ones under the same
 ///    watermarks changes neither the total output nor the resulting state.
 /// 4. *Late rows.* A row whose interval (instant, window, join range) ends at or before the late
-///    watermark produces neither output nor state, and is counted.
+///    watermark produces neither output nor state, and is counted. In complete mode no row is
+///    late, as in Spark: every result is emitted again anyway.
 /// 5. *Bounded.* In append mode, after the run no state remains that only rows at or before the
 ///    evicting watermark could touch.
 /// 6. *Bounded output.* `drain` never returns more than `batch_rows` rows.

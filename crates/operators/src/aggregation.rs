@@ -5,6 +5,7 @@
 //! function: everything goes through `GroupsAccumulator`.
 
 mod accumulators;
+mod blocks;
 mod groups;
 mod output;
 mod run;

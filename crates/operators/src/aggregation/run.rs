@@ -2,10 +2,11 @@
 
 use super::Config;
 use super::accumulators::{Accumulators, States};
+use super::blocks::{Block, Blocks};
 use super::groups::Groups;
 use super::output::{Output, Touched, expired_ranges};
 use crate::event_time::{LateFilter, late_watermark};
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch};
 use arrow::compute::{filter, filter_record_batch, is_not_null};
 use fluvial_core::{
     BatchInfo, Error, KeyRange, OperatorCounts, OperatorRun, OutputMode, Prefetch, Result,
@@ -25,9 +26,10 @@ pub(super) struct Run {
     info: BatchInfo,
     codecs: Codecs,
     late: LateFilter,
+    blocks: Blocks,
     groups: Groups,
     accumulators: Accumulators,
-    /// The groups of the rows of a chunk: kept for its memory.
+    /// The groups of the rows of a block: kept for its memory.
     numbers: Vec<usize>,
     counts: OperatorCounts,
     output: Output,
@@ -43,6 +45,7 @@ impl Run {
                 values: config.value_codec()?,
             },
             late: LateFilter::new(late_watermark(info.mode, info.late)),
+            blocks: Blocks::default(),
             groups: Groups::default(),
             accumulators: Accumulators::new(&config.aggregates)?,
             numbers: Vec::new(),
@@ -58,6 +61,20 @@ impl Run {
         let Some(late) = self.late.judge(rows.column(column))? else { return Ok(rows) };
         self.counts.rows_dropped_by_watermark += late.count;
         Ok(filter_record_batch(&rows, &late.keep)?)
+    }
+
+    /// The state keys of rows, given their grouping columns.
+    fn encode(&self, keys: &[ArrayRef], rows: usize) -> Result<BinaryArray> {
+        let times = self.config.event_time.times(keys)?;
+        Ok(self.codecs.keys.encode(keys, times.as_ref(), rows)?.keys)
+    }
+
+    fn merge(&mut self, block: &Block) -> Result<()> {
+        let (keys, states) = block.columns.split_at(self.config.groups.len());
+        let keys = self.encode(keys, block.rows)?;
+        self.numbers.clear();
+        self.groups.intern(&keys, &mut self.numbers)?;
+        self.accumulators.merge(states, &self.numbers, self.groups.len())
     }
 
     /// Brings the stored states of the touched groups under what the batch added, and stores
@@ -110,19 +127,19 @@ impl OperatorRun for Run {
             )));
         }
         let rows = self.on_time(rows)?;
-        if rows.num_rows() == 0 {
-            return Ok(());
+        self.blocks.push(rows);
+        while let Some(block) = self.blocks.next_full()? {
+            self.merge(&block)?;
         }
-        let (keys, states) = rows.columns().split_at(self.config.groups.len());
-        let times = self.config.event_time.times(keys)?;
-        let encoded = self.codecs.keys.encode(keys, times.as_ref(), rows.num_rows())?;
-        self.numbers.clear();
-        self.groups.intern(&encoded.keys, &mut self.numbers)?;
-        self.accumulators.merge(states, &self.numbers, self.groups.len())
+        Ok(())
     }
 
     fn prefetch(&self) -> Result<Prefetch> {
         let mut all: Vec<Prefetch> = self.groups.keys().map(Prefetch::Keys).collect();
+        for rows in self.blocks.waiting() {
+            let keys = &rows.columns()[..self.config.groups.len()];
+            all.push(Prefetch::Keys(self.encode(keys, rows.num_rows())?));
+        }
         all.push(match self.info.mode {
             OutputMode::Complete => Prefetch::Ranges(vec![KeyRange::all()]),
             OutputMode::Append | OutputMode::Update => {
@@ -133,6 +150,9 @@ impl OperatorRun for Run {
     }
 
     fn finish_input(&mut self, state: &mut dyn StateStore) -> Result<()> {
+        if let Some(block) = self.blocks.rest()? {
+            self.merge(&block)?;
+        }
         let touched = if self.groups.len() > 0 { Some(self.write(state)?) } else { None };
         let expired = expired_ranges(&self.config, &self.codecs, &self.info);
         self.output = match (self.info.mode, touched) {

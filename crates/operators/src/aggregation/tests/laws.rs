@@ -4,7 +4,7 @@ use super::harness::{aggregate, count_and_sum, partial};
 use super::*;
 use crate::{WindowSpec, window_type};
 use arrow::array::{Int64Array, RecordBatch, TimestampMicrosecondArray};
-use fluvial_conformance::operator::{Event, Subject};
+use fluvial_conformance::operator::{self as kit, Event, Subject};
 use fluvial_core::{EventDuration, KeyGroup};
 
 /// Groups by ten-second windows and key, or by key alone.
@@ -77,6 +77,22 @@ fn ordered() -> Vec<Arc<AggregateFunctionExpr>> {
         aggregate(udaf::average::avg_udaf(), "average"),
         aggregate(udaf::median::median_udaf(), "median"),
     ]
+}
+
+/// Sketches are what they are for a given input, whatever the cut into chunks; but a sketch of
+/// sketches is not the sketch of the whole, so the cut into batches shows.
+fn sketches() -> Box<dyn Subject> {
+    let aggregates = vec![
+        aggregate(udaf::approx_percentile_cont::approx_percentile_cont_udaf(), "percentile"),
+        aggregate(udaf::approx_distinct::approx_distinct_udaf(), "distinct"),
+    ];
+    Box::new(Case::new(OutputMode::Update, None, aggregates))
+}
+
+#[test]
+fn sketches_are_deterministic() {
+    kit::is_deterministic(&sketches);
+    kit::is_chunk_invariant(&sketches);
 }
 
 fluvial_conformance::operator!(
