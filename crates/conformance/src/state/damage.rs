@@ -5,8 +5,10 @@ use super::world::{Version, Write, put, show, step};
 use fluvial_core::{ErrorKind, Result};
 use fluvial_sim::{Disk, block_on};
 
-/// Most places of an object that are tried.
-const PLACES: usize = 400;
+/// The most places of a large object that are tried.
+const PLACES: usize = 64;
+/// An object up to this size is tried everywhere.
+const SMALL: usize = 512;
 
 /// A disk with versions one after the other; the last one.
 fn world(make: Make<'_>, batches: &[Vec<Write>]) -> (Disk, Version) {
@@ -30,7 +32,7 @@ fn one_batch() -> Vec<Vec<Write>> {
 /// A batch large enough to be treated in another way, should a backend do that, and small ones
 /// after it.
 fn many_batches() -> Vec<Vec<Write>> {
-    let many = (0..600u16).map(|i| (vec![0, (i % 8) as u8, 9, (i / 8) as u8], vec![7; 12]));
+    let many = (0..200u8).map(|i| (vec![0, i % 8, 9, i / 8], vec![7; 40]));
     vec![put(1, 1), vec![Write::Put(many.collect())], put(3, 3), put(1, 4)]
 }
 
@@ -74,18 +76,19 @@ pub fn damage_is_found(make: Make<'_>) {
 fn places(disk: &Disk, path: &str) -> Vec<usize> {
     let length = disk.read(path).map_or(0, |bytes| bytes.len());
     let last = length.checked_sub(1);
-    (0..length).step_by(length.div_ceil(PLACES).max(1)).chain(last).collect()
+    let step = if length <= SMALL { 1 } else { length.div_ceil(PLACES) };
+    (0..length).step_by(step).chain(last).collect()
 }
 
 /// Flips a bit at a place, and cuts there; how often it was found.
 fn damage(make: Make<'_>, disk: &Disk, version: &Version, path: &str, at: usize) -> usize {
-    let flip = |bytes: &mut Vec<u8>| bytes[at] ^= 1 << (at % 8);
-    let cut = |bytes: &mut Vec<u8>| bytes.truncate(at);
-    let damages: [(&str, &dyn Fn(&mut Vec<u8>)); 2] = [("flipped", &flip), ("cut", &cut)];
     let mut seen = 0;
-    for (how, damage) in damages {
+    for how in ["flipped", "cut"] {
         let disk = disk.fork();
-        disk.damage(path, damage);
+        disk.damage(path, |bytes| match how {
+            "cut" => bytes.truncate(at),
+            _ => bytes[at] ^= 1 << (at % 8),
+        });
         match found(make, &disk, version) {
             Ok(shown) => assert_eq!(shown, version.contents, "{path} {how} at {at}"),
             Err(error) => {

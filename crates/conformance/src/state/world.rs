@@ -155,7 +155,7 @@ pub(super) fn pages(
 
 /// Everything that a store shows.
 pub(super) fn contents(store: &dyn StateStore) -> Result<Contents> {
-    Ok(pages(store, &KeyRange::all(), 5)?.into_iter().collect())
+    Ok(pages(store, &KeyRange::all(), 16)?.into_iter().collect())
 }
 
 /// Everything that a version shows, opened at once.
