@@ -6,8 +6,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod log;
+pub mod log;
 pub mod operator;
 pub mod sink;
 mod source;
-mod state;
+pub mod state;

@@ -160,6 +160,8 @@ pub enum Put<T> {
 /// 4. *Latest is exact.* `latest_*` return the highest batch present; foreign names are ignored.
 /// 5. *Retention keeps what recovery needs.* `truncate_before` never removes the newest plan,
 ///    nor the newest two commits.
+/// 6. *Removed is not free.* A `put` of a batch that `truncate_before` removed is `Fenced`: it
+///    comes from a run that slept while others went on and cleaned up behind themselves.
 #[async_trait]
 pub trait BatchLog: Send + Sync {
     /// The query that owns this log; `proposed` if the log is new. Creates the record.
