@@ -6,11 +6,13 @@
 //! | [`ConsoleSink`] | all | at least once; forgets with the process |
 //! | [`NoopSink`] | all | nowhere; it is counted |
 //! | [`ForeachBatchSink`] | all | at least once: the callback gets the batch id |
+//! | [`FileSink`] | append | exactly once |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod cell;
 mod console;
+mod file;
 mod foreach_batch;
 mod in_process;
 mod memory;
@@ -20,6 +22,8 @@ mod table;
 mod testing;
 
 pub use console::{ConsoleSink, Truncate};
+pub use file::{FileFormat, FileOptions, FileSink, ParquetCompression, committed_files};
 pub use foreach_batch::ForeachBatchSink;
 pub use memory::{MemoryLimits, MemorySink};
 pub use noop::{NoopCounts, NoopSink};
+pub use table::draw;

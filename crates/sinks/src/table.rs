@@ -10,7 +10,11 @@ const WIDTH_MIN: usize = 3;
 
 /// Draws at most `rows_max` rows. Cells longer than `width_max` characters are cut (headings are not), and then
 /// columns lean right; without a limit they lean left.
-pub(crate) fn draw(
+///
+/// # Errors
+///
+/// `Invalid` for a value that cannot be shown as text.
+pub fn draw(
     schema: &Schema,
     batches: &[RecordBatch],
     rows_max: usize,

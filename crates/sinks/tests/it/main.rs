@@ -2,4 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod file_crashes;
+mod file_laws;
+mod file_output;
+mod files;
 mod in_process;

@@ -1,0 +1,286 @@
+//! Rows as the bytes of one data file.
+
+use crate::file::json::SparkForms;
+use crate::file::options::{FileFormat, ParquetCompression};
+use arrow::array::RecordBatch;
+use arrow::csv;
+use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
+use arrow::json::LineDelimitedWriter;
+use arrow::json::writer::WriterBuilder;
+use fluvial_core::{Error, Result};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use std::sync::Arc;
+
+/// An encoder of one file. Bytes that are ready are taken out again and again.
+pub(crate) enum Encoder {
+    Parquet(Box<ArrowWriter<Vec<u8>>>),
+    Text { format: FileFormat, bytes: Vec<u8>, started: bool },
+}
+
+impl Encoder {
+    /// An encoder for rows of `schema`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the format has no place for a type.
+    pub(crate) fn new(format: FileFormat, schema: &SchemaRef) -> Result<Self> {
+        match format {
+            FileFormat::Parquet(compression) => {
+                let writer = ArrowWriter::try_new(
+                    Vec::new(),
+                    Arc::new(parquet_schema(schema)),
+                    Some(properties(compression)),
+                );
+                Ok(Self::Parquet(Box::new(writer.map_err(parquet_error)?)))
+            }
+            FileFormat::Csv { .. } => {
+                refuse_nested(schema)?;
+                Ok(Self::Text { format, bytes: Vec::new(), started: false })
+            }
+            FileFormat::Json { .. } => Ok(Self::Text { format, bytes: Vec::new(), started: false }),
+        }
+    }
+
+    /// Encodes rows.
+    pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        match self {
+            Self::Parquet(writer) => {
+                writer.write(&parquet_rows(rows)?).map_err(parquet_error)?;
+            }
+            Self::Text { format: FileFormat::Csv { header, delimiter }, bytes, started } => {
+                let mut writer = csv::WriterBuilder::new()
+                    .with_header(*header && !*started)
+                    .with_delimiter(*delimiter)
+                    .with_timestamp_format("%Y-%m-%dT%H:%M:%S%.6f".into())
+                    .with_timestamp_tz_format("%Y-%m-%dT%H:%M:%S%.6fZ".into())
+                    .build(&mut *bytes);
+                writer.write(&utc_rows(rows)?)?;
+                *started = true;
+            }
+            Self::Text { format, bytes, started } => {
+                let explicit = matches!(format, FileFormat::Json { ignore_nulls: false });
+                let mut writer: LineDelimitedWriter<_> = WriterBuilder::new()
+                    .with_explicit_nulls(explicit)
+                    .with_encoder_factory(Arc::new(SparkForms))
+                    .build(&mut *bytes);
+                writer.write(rows)?;
+                *started = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of rows that are encoded but not ready.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        match self {
+            Self::Parquet(writer) => writer.in_progress_size(),
+            Self::Text { .. } => 0,
+        }
+    }
+
+    /// Makes everything written so far ready, at the price of a smaller row group.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        match self {
+            Self::Parquet(writer) => writer.flush().map_err(parquet_error),
+            Self::Text { .. } => Ok(()),
+        }
+    }
+
+    /// Takes out the bytes that are ready.
+    pub(crate) fn take_ready(&mut self) -> Vec<u8> {
+        match self {
+            Self::Parquet(writer) => std::mem::take(writer.inner_mut()),
+            Self::Text { bytes, .. } => std::mem::take(bytes),
+        }
+    }
+
+    /// The rest of the file.
+    pub(crate) fn finish(self) -> Result<Vec<u8>> {
+        match self {
+            Self::Parquet(writer) => writer.into_inner().map_err(parquet_error),
+            Self::Text { bytes, .. } => Ok(bytes),
+        }
+    }
+}
+
+fn properties(compression: ParquetCompression) -> WriterProperties {
+    let compression = match compression {
+        ParquetCompression::None => Compression::UNCOMPRESSED,
+        ParquetCompression::Snappy => Compression::SNAPPY,
+        ParquetCompression::Zstd => Compression::ZSTD(ZstdLevel::default()),
+        ParquetCompression::Lz4 => Compression::LZ4_RAW,
+    };
+    let writer = concat!("fluvial ", env!("CARGO_PKG_VERSION"));
+    WriterProperties::builder()
+        .set_compression(compression)
+        .set_created_by(writer.to_owned())
+        .build()
+}
+
+fn parquet_error(error: ParquetError) -> Error {
+    Error::invalid(format!("the rows cannot be written as Parquet: {error}")).with_source(error)
+}
+
+/// Times in nanoseconds are written in microseconds: many readers know nothing finer.
+fn parquet_schema(schema: &Schema) -> Schema {
+    let field = |field: &Arc<arrow::datatypes::Field>| match field.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
+            let micros = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+            Arc::new(field.as_ref().clone().with_data_type(micros))
+        }
+        _ => field.clone(),
+    };
+    Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>())
+}
+
+fn parquet_rows(rows: &RecordBatch) -> Result<RecordBatch> {
+    let schema = Arc::new(parquet_schema(&rows.schema()));
+    cast_rows(rows, schema)
+}
+
+/// Times with a zone, in UTC: the text ends with `Z`.
+fn utc_rows(rows: &RecordBatch) -> Result<RecordBatch> {
+    let field = |field: &Arc<arrow::datatypes::Field>| match field.data_type() {
+        DataType::Timestamp(unit, Some(_)) => {
+            let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
+            Arc::new(field.as_ref().clone().with_data_type(utc))
+        }
+        _ => field.clone(),
+    };
+    let fields: Vec<_> = rows.schema().fields().iter().map(field).collect();
+    cast_rows(rows, Arc::new(Schema::new(fields)))
+}
+
+fn cast_rows(rows: &RecordBatch, schema: SchemaRef) -> Result<RecordBatch> {
+    let columns = rows.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| {
+        if column.data_type() == field.data_type() {
+            Ok(column.clone())
+        } else {
+            arrow::compute::cast(column, field.data_type())
+        }
+    });
+    let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
+    Ok(RecordBatch::try_new(schema, columns)?)
+}
+
+fn refuse_nested(schema: &Schema) -> Result<()> {
+    match schema.fields().iter().find(|f| f.data_type().is_nested() || f.data_type().is_binary()) {
+        None => Ok(()),
+        Some(field) => Err(Error::invalid(format!(
+            "CSV has no place for column {:?} of type {}: cast it to text, or write JSON or \
+             Parquet",
+            field.name(),
+            field.data_type()
+        ))
+        .with_condition("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{
+        ArrayRef, BinaryArray, Float64Array, Int64Array, ListArray, StringArray,
+        TimestampMicrosecondArray, TimestampNanosecondArray,
+    };
+    use arrow::datatypes::Int64Type;
+
+    fn encode(format: FileFormat, columns: Vec<(&str, ArrayRef)>) -> String {
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        let mut encoder = Encoder::new(format, &rows.schema()).unwrap();
+        encoder.write(&rows).unwrap();
+        let mut bytes = encoder.take_ready();
+        encoder.write(&rows.slice(0, 1)).unwrap();
+        bytes.extend(encoder.finish().unwrap());
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn times() -> ArrayRef {
+        let times = vec![Some(1_500_000), None, Some(1), Some(-1_000_000)];
+        Arc::new(TimestampMicrosecondArray::from(times).with_timezone("Europe/Berlin"))
+    }
+
+    #[test]
+    fn json_looks_like_spark_s() {
+        let list = ListArray::from_iter_primitive::<Int64Type, _, _>([
+            Some(vec![Some(1), None]),
+            None,
+            Some(vec![]),
+            Some(vec![Some(2)]),
+        ]);
+        let bytes: Vec<Option<&[u8]>> = vec![Some(b"hi"), None, Some(b""), Some(b"\xff")];
+        let json = encode(
+            FileFormat::Json { ignore_nulls: true },
+            vec![
+                ("ts", times()),
+                ("f", Arc::new(Float64Array::from(vec![1.0, f64::NAN, -f64::INFINITY, 1e300]))),
+                ("l", Arc::new(list)),
+                ("b", Arc::new(BinaryArray::from(bytes))),
+            ],
+        );
+        let expected = r#"{"ts":"1970-01-01T00:00:01.500Z","f":1.0,"l":[1,null],"b":"aGk="}
+{"f":"NaN"}
+{"ts":"1970-01-01T00:00:00.000001Z","f":"-Infinity","l":[],"b":""}
+{"ts":"1969-12-31T23:59:59.000Z","f":1e300,"l":[2],"b":"/w=="}
+{"ts":"1970-01-01T00:00:01.500Z","f":1.0,"l":[1,null],"b":"aGk="}
+"#;
+        assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn json_may_keep_nulls() {
+        let column: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
+        let json = encode(FileFormat::Json { ignore_nulls: false }, vec![("k", column)]);
+        assert_eq!(json, "{\"k\":\"a\"}\n{\"k\":null}\n{\"k\":\"a\"}\n");
+    }
+
+    #[test]
+    fn csv_has_one_header_and_quotes_what_it_must() {
+        let csv = encode(
+            FileFormat::Csv { header: true, delimiter: b',' },
+            vec![
+                ("a", Arc::new(StringArray::from(vec![Some("say \"x\", y"), None]))),
+                ("b", Arc::new(Int64Array::from(vec![3, 1]))),
+                ("t", times().slice(0, 2)),
+            ],
+        );
+        let line = "\"say \"\"x\"\", y\",3,1970-01-01T00:00:01.500000Z\n";
+        assert_eq!(csv, format!("a,b,t\n{line},1,\n{line}"));
+    }
+
+    #[test]
+    fn csv_refuses_what_it_cannot_hold() {
+        let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1)])]);
+        let rows = RecordBatch::try_from_iter([("l", Arc::new(list) as ArrayRef)]).unwrap();
+        let csv = FileFormat::Csv { header: false, delimiter: b',' };
+        let error = Encoder::new(csv, &rows.schema()).err().unwrap();
+        assert_eq!(error.condition(), Some("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"));
+    }
+
+    #[test]
+    fn parquet_pieces_are_one_file_with_micros() {
+        let nanos = TimestampNanosecondArray::from(vec![1_234_567_890]);
+        let rows = RecordBatch::try_from_iter([("t", Arc::new(nanos) as ArrayRef)]).unwrap();
+        let format = FileFormat::Parquet(ParquetCompression::Snappy);
+        let mut encoder = Encoder::new(format, &rows.schema()).unwrap();
+        let mut bytes = Vec::new();
+        for _ in 0..3 {
+            encoder.write(&rows).unwrap();
+            encoder.flush().unwrap();
+            bytes.extend(encoder.take_ready());
+        }
+        bytes.extend(encoder.finish().unwrap());
+        let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(
+            bytes::Bytes::from(bytes),
+        )
+        .unwrap();
+        let field = reader.schema().field(0).clone();
+        assert_eq!(field.data_type(), &DataType::Timestamp(TimeUnit::Microsecond, None));
+        let rows: usize = reader.build().unwrap().map(|rows| rows.unwrap().num_rows()).sum();
+        assert_eq!(rows, 3);
+    }
+}

@@ -1,0 +1,129 @@
+//! Values in JSON as Spark writes them, where the library's own form differs.
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef, Float64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use arrow::json::writer::{Encoder, EncoderFactory, EncoderOptions, NullableEncoder};
+use arrow::temporal_conversions::timestamp_us_to_datetime;
+use std::io::Write;
+
+/// Timestamps as `2026-01-01T00:00:01.500Z`, bytes in base64, `NaN` and infinities as text.
+#[derive(Debug)]
+pub(crate) struct SparkForms;
+
+impl EncoderFactory for SparkForms {
+    fn make_default_encoder<'a>(
+        &self,
+        _: &'a FieldRef,
+        array: &'a dyn Array,
+        _: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
+            DataType::Timestamp(_, zone) => {
+                let micros = cast(array, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
+                Box::new(Times { micros, suffix: if zone.is_some() { "Z" } else { "" } })
+            }
+            DataType::Float32 => Box::new(Floats { array, wide: cast(array, &DataType::Float64)? }),
+            DataType::Float64 => Box::new(Floats { array, wide: cast(array, &DataType::Float64)? }),
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => Box::new(Bytes(cast(array, &DataType::Binary)?)),
+            _ => return Ok(None),
+        };
+        Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
+    }
+}
+
+struct Times {
+    micros: ArrayRef,
+    suffix: &'static str,
+}
+
+impl Encoder for Times {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let value = self.micros.as_primitive::<TimestampMicrosecondType>().value(row);
+        let Some(time) = timestamp_us_to_datetime(value) else {
+            // Beyond the calendar of the library: the number is still the truth.
+            put(out, format_args!("{value}"));
+            return;
+        };
+        let seconds = time.format("%Y-%m-%dT%H:%M:%S");
+        let fraction = value.rem_euclid(1_000_000);
+        // Spark writes milliseconds and loses the rest; we do not.
+        if fraction % 1000 == 0 {
+            put(out, format_args!("\"{seconds}.{:03}{}\"", fraction / 1000, self.suffix));
+        } else {
+            put(out, format_args!("\"{seconds}.{fraction:06}{}\"", self.suffix));
+        }
+    }
+}
+
+struct Floats<'a> {
+    array: &'a dyn Array,
+    wide: ArrayRef,
+}
+
+impl Encoder for Floats<'_> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let value = self.wide.as_primitive::<Float64Type>().value(row);
+        if value.is_nan() {
+            put(out, format_args!("\"NaN\""));
+        } else if value.is_infinite() {
+            put(out, format_args!("\"{}Infinity\"", if value < 0.0 { "-" } else { "" }));
+        } else if let Some(narrow) =
+            self.array.as_any().downcast_ref::<arrow::array::Float32Array>()
+        {
+            put(out, format_args!("{:?}", narrow.value(row)));
+        } else {
+            put(out, format_args!("{value:?}"));
+        }
+    }
+}
+
+struct Bytes(ArrayRef);
+
+impl Encoder for Bytes {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        out.push(b'"');
+        push_base64(self.0.as_binary::<i32>().value(row), out);
+        out.push(b'"');
+    }
+}
+
+fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a vector takes all");
+}
+
+/// RFC 4648, with padding.
+fn push_base64(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for chunk in bytes.chunks(3) {
+        let at = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            if digit <= chunk.len() {
+                out.push(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize]);
+            } else {
+                out.push(b'=');
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_padded() {
+        for (bytes, expected) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            let mut out = Vec::new();
+            push_base64(bytes.as_bytes(), &mut out);
+            assert_eq!(out, expected.as_bytes());
+        }
+    }
+}
