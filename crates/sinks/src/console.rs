@@ -3,6 +3,7 @@
 use crate::in_process::{ALL_MODES, Claim, InProcess};
 use crate::table::draw;
 use async_trait::async_trait;
+use fluvial_core::options::Options;
 use fluvial_core::{
     BatchId, CommitOutcome, Error, Note, OutputMode, PartitionId, Result, Sink, SinkSpec,
     SinkWriter, Staged,
@@ -61,6 +62,29 @@ impl ConsoleSink {
     pub fn with_truncate(mut self, truncate: Truncate) -> Self {
         self.truncate = truncate;
         self
+    }
+
+    /// Takes `numRows` and `truncate` (`true`, `false` or a number of characters) out of
+    /// `options`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a name or a value that is wrong.
+    pub fn with_options(mut self, mut options: Options) -> Result<Self> {
+        if let Some(rows) = options.take_parsed("numRows", "a number of rows")? {
+            self.rows_max = rows;
+        }
+        let parse = |text: &str| match text.to_lowercase().as_str() {
+            "true" => Some(Truncate::At(20)),
+            "false" | "0" => Some(Truncate::Never),
+            number => number.parse().ok().map(Truncate::At),
+        };
+        let expected = "'true', 'false' or a number of characters";
+        if let Some(truncate) = options.take_with("truncate", expected, parse)? {
+            self.truncate = truncate;
+        }
+        options.finish(&["numRows", "truncate"])?;
+        Ok(self)
     }
 
     fn print(&self, batch: BatchId, rows: &[arrow::array::RecordBatch]) -> Result<()> {
@@ -165,5 +189,20 @@ mod tests {
              {rule}\nBatch: 1\n{rule}\n+-----+\n|value|\n+-----+\n+-----+\n\n"
         );
         assert_eq!(String::from_utf8(page.0.lock().unwrap().clone()).unwrap(), expected);
+    }
+
+    #[test]
+    fn options_are_spark_s() {
+        let of = |pairs: &[(&str, &str)]| {
+            let sink = ConsoleSink::new(Box::new(Page::default()));
+            sink.with_options(Options::new(pairs.iter().copied()))
+        };
+        let sink = of(&[("numRows", "3"), ("truncate", "false")]).unwrap();
+        assert_eq!((sink.rows_max, sink.truncate), (3, Truncate::Never));
+        assert_eq!(of(&[("truncate", "7")]).unwrap().truncate, Truncate::At(7));
+        assert_eq!(of(&[]).unwrap().truncate, Truncate::At(20));
+        let error = of(&[("numRow", "3")]).unwrap_err();
+        assert!(error.message().contains("numRows"), "{error}");
+        assert!(of(&[("numRows", "-1")]).is_err());
     }
 }
