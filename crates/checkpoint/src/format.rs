@@ -1,6 +1,6 @@
 //! The bytes of plans, commits and the metadata record.
 //!
-//! Each is a [frame](fluvial_core::frame) around one line of JSON that ends with a line feed:
+//! Each is a [`frame`] around one line of JSON that ends with a line feed:
 //! readable with `head`, and a cut can be told from a flipped bit. Reading never trusts a
 //! length: everything is checked before anything is built. Fuzz targets call the `parse_*`
 //! functions.

@@ -14,6 +14,24 @@
 //! which returns only when a power cut can no longer undo what it did; other stores are
 //! [`probe`]d for the one thing that the log needs of them.
 //!
+//! ```
+//! use fluvial_checkpoint::ObjectLog;
+//! use fluvial_core::{BatchLog, QueryId};
+//! use object_store::path::Path;
+//! # fn main() -> fluvial_core::Result<()> {
+//! # let disk = fluvial_sim::Disk::new();
+//! # let store = || disk.process().store();
+//! # fluvial_sim::block_on(async {
+//! let log = ObjectLog::new(store(), Path::from("checkpoints/clicks"));
+//! let id = log.query_id(&QueryId::new("made-up-now")?).await?;
+//!
+//! let later = ObjectLog::new(store(), Path::from("checkpoints/clicks"));
+//! assert_eq!(later.query_id(&QueryId::new("another")?).await?, id);
+//! assert!(later.latest_plan().await?.is_none(), "no batch was planned yet");
+//! # Ok(()) })
+//! # }
+//! ```
+//!
 //! This crate is *not* the engine: it decides neither what a batch contains nor what to do after
 //! a crash. It says what is there.
 

@@ -137,38 +137,48 @@ fn entity_tag(metadata: &Metadata) -> String {
 
 /// Which folders hold only what is durable, as far as other processes' doings go.
 #[derive(Debug, Default)]
-pub(super) struct Folders(Mutex<BTreeSet<PathBuf>>);
+pub(super) struct Folders {
+    settled: Mutex<BTreeSet<PathBuf>>,
+    /// Every folder that was synced, in order: nobody can see it from outside.
+    #[cfg(test)]
+    pub(super) synced: Mutex<Vec<PathBuf>>,
+}
 
 impl Folders {
     fn with<T>(&self, f: impl FnOnce(&mut BTreeSet<PathBuf>) -> T) -> T {
-        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.settled.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn sync(&self, folder: &Path) -> io::Result<()> {
+        #[cfg(test)]
+        self.synced.lock().unwrap().push(folder.to_owned());
+        sync_folder(folder)
     }
 
     pub(super) fn are_settled(&self, folder: &Path) -> bool {
         self.with(|settled| settled.contains(folder))
     }
 
-    /// Syncs a folder and all above it, the first time it is seen: a process that died between
-    /// publishing and syncing may have left names there that only the memory knows.
+    /// Syncs a folder the first time it is seen, and whatever above it may not be durable yet: a
+    /// process that died between publishing and syncing may have left names there that only the
+    /// memory knows, and the folder itself may be new.
     pub(super) fn settle(&self, folder: &Path) -> Result<()> {
+        if self.are_settled(folder) {
+            return Ok(());
+        }
         for folder in folder.ancestors() {
-            if self.are_settled(folder) {
-                break;
-            }
-            match sync_folder(folder) {
+            match self.sync(folder) {
+                // The first that was settled before has the name of a new folder in it now.
+                Ok(()) if !self.with(|settled| settled.insert(folder.to_owned())) => break,
                 Ok(()) => {}
                 // Not ours to sync, or not there yet.
                 Err(error)
                     if matches!(
                         error.kind(),
                         ErrorKind::PermissionDenied | ErrorKind::NotFound
-                    ) =>
-                {
-                    continue;
-                }
+                    ) => {}
                 Err(error) => return Err(told("syncing", folder, error)),
             }
-            self.with(|settled| settled.insert(folder.to_owned()));
         }
         Ok(())
     }
@@ -179,7 +189,7 @@ impl Folders {
         if !self.are_settled(folder) {
             return self.settle(folder);
         }
-        sync_folder(folder).map_err(|e| told("syncing", folder, e))
+        self.sync(folder).map_err(|e| told("syncing", folder, e))
     }
 }
 

@@ -151,6 +151,43 @@ fn copies_renames_and_lists() {
 }
 
 #[test]
+fn each_put_syncs_its_folder_once_and_new_folders_with_their_parents() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let store = DurableLocal::open(&root, Durability::Synced).unwrap();
+    let put = |path: &str, mode: PutMode| {
+        let path = Path::from(path);
+        let _ = block_on(store.put_opts(&path, "x".into(), mode.into()));
+        std::mem::take(&mut *store.folders.synced.lock().unwrap())
+    };
+    let first = put("q/offsets/0", PutMode::Create);
+    assert!(first.contains(&root.join("q/offsets")), "{first:?}");
+    assert!(first.contains(&root.join("q")) && first.contains(&root), "{first:?}");
+    assert_eq!(put("q/offsets/1", PutMode::Create), [root.join("q/offsets")]);
+    assert_eq!(put("q/offsets/1", PutMode::Overwrite), [root.join("q/offsets")]);
+    let refused = put("q/offsets/1", PutMode::Create);
+    assert_eq!(refused, [root.join("q/offsets")], "what exists is durable too");
+    assert_eq!(put("q/commits/0", PutMode::Create), [root.join("q/commits"), root.join("q")]);
+}
+
+#[test]
+fn what_another_process_left_is_synced_before_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let other = DurableLocal::open(&root, Durability::Relaxed).unwrap();
+    block_on(other.put(&Path::from("q/offsets/0"), "x".into())).unwrap();
+    let store = DurableLocal::open(&root, Durability::Synced).unwrap();
+    let offsets = Path::from("q/offsets");
+    let listed: Vec<_> = block_on(store.list(Some(&offsets)).try_collect()).unwrap();
+    assert_eq!(listed.len(), 1);
+    let synced = || std::mem::take(&mut *store.folders.synced.lock().unwrap());
+    assert_eq!(synced()[0], root.join("q/offsets"));
+    block_on(store.get(&Path::from("q/offsets/0"))).unwrap();
+    assert_eq!(synced().len(), 0, "once");
+    assert_eq!(other.folders.synced.lock().unwrap().len(), 0, "relaxed is not synced");
+}
+
+#[test]
 fn blocking_work_goes_where_it_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let done = Arc::new(Mutex::new(0));
