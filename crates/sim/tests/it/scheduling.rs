@@ -4,6 +4,10 @@ use fluvial_sim::{CrashAt, Disk, Rng, Task, When, interleave};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake};
 
 /// Three processes race for one object; the winner's number.
 fn race(seed: u64) -> (usize, Rng, Vec<(String, bytes::Bytes)>) {
@@ -38,6 +42,27 @@ fn one_seed_is_one_history() {
     for seed in 0..50 {
         assert_eq!(race(seed), race(seed));
     }
+}
+
+/// Under an executor with several tasks the crash may happen in another one.
+#[test]
+fn a_death_wakes_whoever_waits_elsewhere() {
+    struct Flag(AtomicBool);
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let process = Disk::new().process();
+    let flag = Arc::new(Flag(AtomicBool::new(false)));
+    let waker = Arc::clone(&flag).into();
+    let mut waiting = pin!(process.live(std::future::pending::<()>()));
+    let mut cx = Context::from_waker(&waker);
+    assert!(waiting.as_mut().poll(&mut cx).is_pending());
+    assert!(!flag.0.load(Ordering::SeqCst));
+    process.kill();
+    assert!(flag.0.load(Ordering::SeqCst));
+    assert_eq!(waiting.as_mut().poll(&mut cx), Poll::Ready(None));
 }
 
 #[test]
