@@ -2,5 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod log;
 mod operator;
 mod sink;
+mod state;
