@@ -43,7 +43,7 @@ pub struct MemoryBackend {
 impl MemoryBackend {
     /// A backend that keeps its objects under `root`. No two processes may have the same `run`.
     pub fn new(store: Arc<dyn ObjectStore>, root: Path, run: RunId, settings: Settings) -> Self {
-        let objects = Objects { store, root };
+        let objects = Objects::new(store, root);
         Self { objects, run, settings, attempts: AtomicU64::new(0), cache: Cache::default() }
     }
 
@@ -99,12 +99,6 @@ impl MemoryBackend {
     }
 }
 
-/// What is to be written for one store, and for which of the sealed stores.
-#[derive(Default)]
-struct Group {
-    parcels: Vec<(usize, Parcel)>,
-}
-
 #[async_trait]
 impl StateBackend for MemoryBackend {
     fn format(&self) -> &str {
@@ -130,7 +124,8 @@ impl StateBackend for MemoryBackend {
     }
 
     async fn commit(&self, sealed: Vec<SealedStore>) -> Result<Vec<Snapshot>> {
-        let mut groups: BTreeMap<(StoreId, StateVersion), Group> = BTreeMap::new();
+        // For each object to write: its parcels, and where each stands in `sealed`.
+        let mut objects: BTreeMap<_, Vec<(usize, Parcel)>> = BTreeMap::new();
         let mut tokens: Vec<Token> = Vec::with_capacity(sealed.len());
         for (i, store) in sealed.iter().enumerate() {
             tokens.push(match &store.change {
@@ -138,19 +133,19 @@ impl StateBackend for MemoryBackend {
                 Change::Bytes { bytes, parents } => {
                     let parcel = Parcel::open(bytes, parents)?;
                     let version = StateVersion(store.base.0 + 1);
-                    let group = groups.entry((store.id.clone(), version)).or_default();
-                    group.parcels.push((i, parcel));
+                    let object = objects.entry((store.id.clone(), version)).or_default();
+                    object.push((i, parcel));
                     Token::default()
                 }
             });
         }
-        let writes = groups.iter().map(|((id, version), group)| {
-            let frames = group.parcels.iter().map(|(_, parcel)| parcel.frame.clone()).collect();
+        let writes = objects.iter().map(|((id, version), parcels)| {
+            let frames = parcels.iter().map(|(_, parcel)| parcel.frame.clone()).collect();
             self.write(id, *version, frames)
         });
         let written = futures::future::try_join_all(writes).await?;
-        for (((id, _), group), frames) in groups.into_iter().zip(written) {
-            for ((i, parcel), frame) in group.parcels.into_iter().zip(frames) {
+        for (((id, _), parcels), frames) in objects.into_iter().zip(written) {
+            for ((i, parcel), frame) in parcels.into_iter().zip(frames) {
                 let Parcel { name, before: Token(mut chain), delta, .. } = parcel;
                 chain.push(frame);
                 tokens[i] = Token(chain);

@@ -14,6 +14,7 @@
 use crate::ranges::Ranges;
 use crate::table::{Hash, Table};
 use fluvial_core::{Error, KeyGroupRange, KeyRange, Result};
+use std::borrow::Cow;
 use std::io::Read;
 
 /// Version of the bytes of frames.
@@ -24,6 +25,8 @@ const ZSTD: u8 = 1;
 
 /// Frames smaller than this are not worth compressing.
 const COMPRESS_MIN: usize = 4 << 10;
+/// How many times larger a body may be than its frame: more is a bomb, not state.
+const RATIO_MAX: usize = 1000;
 /// Fast; state keys and values have much in common with their neighbours.
 const LEVEL: i32 = 1;
 
@@ -61,6 +64,7 @@ pub(crate) fn frame(kind: Kind, body: &[u8], compression: Compression) -> Vec<u8
         && body.len() >= COMPRESS_MIN
         && let Ok(packed) = zstd::bulk::compress(body, LEVEL)
         && packed.len() < body.len() / 8 * 7
+        && packed.len() > body.len() / RATIO_MAX
     {
         return [&[FORMAT, kind.byte(), ZSTD], packed.as_slice()].concat();
     }
@@ -68,7 +72,7 @@ pub(crate) fn frame(kind: Kind, body: &[u8], compression: Compression) -> Vec<u8
 }
 
 /// Takes the body out of a frame.
-pub(crate) fn open_frame(kind: Kind, frame: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>> {
+pub(crate) fn open_frame(kind: Kind, frame: &[u8]) -> Result<Cow<'_, [u8]>> {
     let ([format, found, compression], body) =
         frame.split_first_chunk().ok_or_else(|| Error::corrupt("it is cut"))?;
     if *format > FORMAT {
@@ -84,11 +88,15 @@ pub(crate) fn open_frame(kind: Kind, frame: &[u8]) -> Result<std::borrow::Cow<'_
     match *compression {
         PLAIN => Ok(body.into()),
         ZSTD => {
+            let bad = |e| Error::corrupt("it cannot be decompressed").with_source(e);
+            let max = body.len().saturating_mul(RATIO_MAX);
             // Grows with what is really there: a false length inside allocates nothing.
             let mut plain = Vec::new();
-            zstd::stream::Decoder::new(body)
-                .and_then(|mut decoder| decoder.read_to_end(&mut plain))
-                .map_err(|e| Error::corrupt("it cannot be decompressed").with_source(e))?;
+            let decoder = zstd::stream::Decoder::new(body).map_err(bad)?;
+            decoder.take(max as u64 + 1).read_to_end(&mut plain).map_err(bad)?;
+            if plain.len() > max {
+                return Err(Error::corrupt("it is a bomb: it grows without end"));
+            }
             Ok(plain.into())
         }
         _ => Err(Error::corrupt("its compression is unknown")),
@@ -250,4 +258,33 @@ fn take<'a>(input: &mut &'a [u8], length: u64) -> Result<&'a [u8]> {
     let (front, rest) = split.ok_or_else(|| Error::corrupt("it is cut"))?;
     *input = rest;
     Ok(front)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fluvial_core::ErrorKind;
+
+    #[test]
+    fn what_would_grow_too_large_is_neither_written_nor_read() {
+        let zeros = vec![0; 10 << 20];
+        let written = frame(Kind::Full, &zeros, Compression::Zstd);
+        assert_eq!(
+            (written[2], open_frame(Kind::Full, &written).unwrap().len()),
+            (PLAIN, 10 << 20)
+        );
+        let packed = zstd::bulk::compress(&zeros, LEVEL).unwrap();
+        let bomb = [&[FORMAT, b'f', ZSTD], packed.as_slice()].concat();
+        assert_eq!(open_frame(Kind::Full, &bomb).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn newer_formats_are_told_from_damage() {
+        let mut whole = frame(Kind::Delta, b"body", Compression::Zstd);
+        assert_eq!(open_frame(Kind::Delta, &whole).unwrap().as_ref(), b"body");
+        assert_eq!(open_frame(Kind::Full, &whole).unwrap_err().kind(), ErrorKind::Corrupt);
+        whole[0] = FORMAT + 1;
+        assert_eq!(open_frame(Kind::Delta, &whole).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(open_frame(Kind::Delta, b"\x01d").unwrap_err().kind(), ErrorKind::Corrupt);
+    }
 }

@@ -13,6 +13,7 @@ mod arena;
 mod backend;
 mod cache;
 mod codec;
+mod inspect;
 mod load;
 mod objects;
 mod order;
@@ -25,4 +26,5 @@ mod table;
 mod token;
 
 pub use backend::MemoryBackend;
+pub use inspect::{FrameSummary, TokenSummary, inspect_frame, inspect_token};
 pub use settings::{Compression, Settings};

@@ -8,17 +8,29 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 use std::sync::Arc;
 
-/// Objects larger than this are uploaded in parts of [`PART_BYTES`].
-const SINGLE_MAX: usize = 64 << 20;
-const PART_BYTES: usize = 16 << 20;
 /// Parts, and deletions, in flight at once.
 const PARALLEL: usize = 8;
 
 /// The objects under one root.
 #[derive(Debug, Clone)]
 pub(crate) struct Objects {
-    pub(crate) store: Arc<dyn ObjectStore>,
-    pub(crate) root: Path,
+    store: Arc<dyn ObjectStore>,
+    root: Path,
+    limits: Limits,
+}
+
+/// Sizes of uploads in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Objects larger than this are uploaded in parts.
+    single_max: usize,
+    /// The size of each part but the last.
+    part: usize,
+}
+
+impl Limits {
+    /// Within what the clouds ask for: parts of 5 MiB at least.
+    const USUAL: Self = Self { single_max: 64 << 20, part: 16 << 20 };
 }
 
 /// What became of a create.
@@ -30,6 +42,11 @@ pub(crate) enum Created {
 }
 
 impl Objects {
+    /// The objects of `store` under `root`.
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, root: Path) -> Self {
+        Self { store, root, limits: Limits::USUAL }
+    }
+
     fn path(&self, id: &StoreId, name: &ObjectName) -> Path {
         let Self { root, .. } = self;
         root.clone().join(id.operator.as_str()).join(id.store.as_str()).join(name.to_string())
@@ -44,7 +61,7 @@ impl Objects {
     ) -> Result<Created> {
         let path = self.path(id, name);
         let at = |error: object_store::Error| Error::from(error).at(format_args!("state of {id}"));
-        if parts.iter().map(Bytes::len).sum::<usize>() > SINGLE_MAX {
+        if parts.iter().map(Bytes::len).sum::<usize>() > self.limits.single_max {
             self.upload(&path, parts).await.map_err(at)?;
             return Ok(Created::Yes);
         }
@@ -59,7 +76,10 @@ impl Objects {
     /// Uploads a large object. There is no create-if-absent for these; the name is unique.
     async fn upload(&self, path: &Path, parts: Vec<Bytes>) -> object_store::Result<()> {
         let mut upload = self.store.put_multipart(path).await?;
-        let puts: Vec<_> = regroup(parts).into_iter().map(|part| upload.put_part(part)).collect();
+        let puts: Vec<_> = regroup(parts, self.limits.part)
+            .into_iter()
+            .map(|part| upload.put_part(part))
+            .collect();
         let done = futures::stream::iter(puts).buffer_unordered(PARALLEL).try_collect::<()>().await;
         if let Err(error) = done {
             // What stays behind if this fails too is the store's own garbage, never an object.
@@ -136,12 +156,12 @@ fn gone(place: &str) -> Error {
 }
 
 /// The same bytes in parts of nearly equal size, none copied.
-fn regroup(parts: Vec<Bytes>) -> Vec<PutPayload> {
+fn regroup(parts: Vec<Bytes>, part_bytes: usize) -> Vec<PutPayload> {
     let mut groups = Vec::new();
     let (mut group, mut size) = (Vec::new(), 0);
     for mut part in parts {
-        while size + part.len() >= PART_BYTES {
-            group.push(part.split_to(PART_BYTES - size));
+        while size + part.len() >= part_bytes {
+            group.push(part.split_to(part_bytes - size));
             groups.push(PutPayload::from_iter(std::mem::take(&mut group)));
             size = 0;
         }
@@ -157,18 +177,49 @@ fn regroup(parts: Vec<Bytes>) -> Vec<PutPayload> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fluvial_sim::{Disk, Fault, Op, Process, block_on};
 
     #[test]
     fn parts_are_regrouped_without_loss() {
-        let parts: Vec<Bytes> = [1, PART_BYTES - 1, 5, 2 * PART_BYTES, 0, 3]
-            .iter()
-            .enumerate()
-            .map(|(i, n)| vec![i as u8; *n].into())
-            .collect();
-        let groups = regroup(parts.clone());
+        let lengths = [1, 9, 5, 20, 0, 3].into_iter().enumerate();
+        let parts: Vec<Bytes> = lengths.map(|(i, n)| vec![i as u8; n].into()).collect();
+        let groups = regroup(parts.clone(), 10);
         let sizes: Vec<usize> = groups.iter().map(PutPayload::content_length).collect();
-        assert_eq!(sizes, [PART_BYTES, PART_BYTES, PART_BYTES, 8]);
+        assert_eq!(sizes, [10, 10, 10, 8]);
         let joined: Vec<u8> = groups.iter().flatten().flatten().copied().collect();
-        assert!(joined == parts.concat());
+        assert_eq!(joined, parts.concat());
+    }
+
+    #[test]
+    fn large_objects_are_uploaded_in_parts_and_read_back() {
+        let disk = Disk::new();
+        let id = StoreId {
+            operator: OperatorId::new("count").unwrap(),
+            store: StoreName::new("default").unwrap(),
+        };
+        let name: ObjectName = "1-0-run".parse().unwrap();
+        let parts = vec![Bytes::from_static(b"hello, "), Bytes::from_static(b"large world")];
+        let frame = FrameRef {
+            object: name.clone(),
+            offset: 7,
+            length: 11,
+            crc32: crc32fast::hash(b"large world"),
+        };
+        let limits = Limits { single_max: 10, part: 4 };
+        let upload = async |process: &Process| {
+            let objects = Objects { limits, ..Objects::new(process.store(), Path::from("s")) };
+            objects.create(&id, &name, parts.clone()).await?;
+            objects.read(&id, &frame).await
+        };
+        let process = disk.process();
+        assert_eq!(block_on(upload(&process)).unwrap(), "large world");
+        let parts = process.calls().iter().filter(|call| call.op == Op::UploadPart).count();
+        assert_eq!(parts, 5);
+        for step in 0..process.steps() - 2 {
+            let disk = Disk::new();
+            let failing = disk.faulty(step, Fault::Unavailable);
+            assert!(block_on(upload(&failing)).is_err(), "step {step}");
+            assert!(disk.paths().is_empty(), "a broken upload left an object, step {step}");
+        }
     }
 }

@@ -51,16 +51,22 @@ impl MemoryStore {
         }
     }
 
-    /// Whether everything must be written: there is nothing to build on, or what would have to
-    /// be read to open it grows too large.
-    fn kind(&self, delta_bytes: usize) -> Kind {
-        let Origin::Exact(Token(frames)) = &self.origin else { return Kind::Full };
-        let Some((full, deltas)) = frames.split_first() else { return Kind::Full };
-        let outweighed = deltas.iter().map(|d| d.length).sum::<u64>() + delta_bytes as u64;
-        match deltas.len() >= self.settings.deltas_max || outweighed > full.length {
-            true => Kind::Full,
-            false => Kind::Delta,
+    /// The frame to store, and the frames before it. Everything is written when there is nothing
+    /// to build on, or when what would have to be read to open it grows too large.
+    fn frame(&self, delta: &[u8]) -> (Vec<u8>, Token) {
+        let compression = self.settings.compression;
+        if let Origin::Exact(before) = &self.origin
+            && let Some((full, deltas)) = before.0.split_first()
+            && deltas.len() < self.settings.deltas_max
+        {
+            let frame = codec::frame(Kind::Delta, delta, compression);
+            let weight = deltas.iter().map(|d| d.length).sum::<u64>() + frame.len() as u64;
+            if weight <= full.length {
+                return (frame, before.clone());
+            }
         }
+        let body = self.overlay.full_body(&self.base);
+        (codec::frame(Kind::Full, &body, compression), Token::default())
     }
 }
 
@@ -134,19 +140,7 @@ impl StateStore for MemoryStore {
             _ if rows == 0 => Change::None(Token::default().to_string()),
             _ => {
                 let delta = self.overlay.delta_body();
-                let (kind, frame) = match self.kind(delta.len()) {
-                    Kind::Delta => {
-                        (Kind::Delta, codec::frame(Kind::Delta, &delta, self.settings.compression))
-                    }
-                    Kind::Full => {
-                        let body = self.overlay.full_body(&self.base);
-                        (Kind::Full, codec::frame(Kind::Full, &body, self.settings.compression))
-                    }
-                };
-                let before = match (&self.origin, kind) {
-                    (Origin::Exact(token), Kind::Delta) => token.clone(),
-                    _ => Token::default(),
-                };
+                let (frame, before) = self.frame(&delta);
                 Sealed { name: self.name.clone(), before, frame, delta }.into_change()
             }
         };

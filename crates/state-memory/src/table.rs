@@ -307,3 +307,6 @@ impl Clone for Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
