@@ -18,6 +18,21 @@ const CONTINUES: u8 = 0xFF;
 /// What is wrong with a row.
 type Damage = &'static str;
 
+/// Buffers that are used again and again, one for each level of nesting.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch(Vec<Vec<u8>>);
+
+impl Scratch {
+    /// Lends an empty buffer.
+    fn with<T>(&mut self, f: impl FnOnce(&mut Self, &mut Vec<u8>) -> T) -> T {
+        let mut buffer = self.0.pop().unwrap_or_default();
+        buffer.clear();
+        let value = f(self, &mut buffer);
+        self.0.push(buffer);
+        value
+    }
+}
+
 /// The checks for the columns of one kind of key.
 #[derive(Debug)]
 pub(crate) struct RowCheck {
@@ -51,19 +66,24 @@ impl RowCheck {
     }
 
     /// Checks that `row` is exactly one row.
-    pub(crate) fn check(&self, row: &[u8]) -> Result<(), Damage> {
-        match self.walk(row)? {
+    pub(crate) fn check(&self, row: &[u8], scratch: &mut Scratch) -> Result<(), Damage> {
+        match walk_all(&self.columns, row, scratch)? {
             [] => Ok(()),
             _ => Err("there are bytes after the last column"),
         }
     }
+}
 
-    fn walk<'a>(&self, mut row: &'a [u8]) -> Result<&'a [u8], Damage> {
-        for column in &self.columns {
-            row = column.walk(row)?;
-        }
-        Ok(row)
+/// Walks one value of each shape.
+fn walk_all<'a>(
+    shapes: &[Shape],
+    mut row: &'a [u8],
+    scratch: &mut Scratch,
+) -> Result<&'a [u8], Damage> {
+    for shape in shapes {
+        row = shape.walk(row, scratch)?;
     }
+    Ok(row)
 }
 
 fn shape(data_type: &DataType) -> Shape {
@@ -92,7 +112,7 @@ fn split(row: &[u8], length: usize) -> Result<(&[u8], &[u8]), Damage> {
 
 impl Shape {
     /// Checks one value and returns what follows it.
-    fn walk<'a>(&self, row: &'a [u8]) -> Result<&'a [u8], Damage> {
+    fn walk<'a>(&self, row: &'a [u8], scratch: &mut Scratch) -> Result<&'a [u8], Damage> {
         match self {
             Self::Null => match split(row, 2)? {
                 (value, rest) if value == NULL_TYPE => Ok(rest),
@@ -108,37 +128,39 @@ impl Shape {
                 Ok(rest)
             }
             Self::Bytes => blocks(row, &mut |_| ()),
-            Self::Text => {
-                let mut text = Vec::new();
+            Self::Text => scratch.with(|_, text| {
                 let rest = blocks(row, &mut |block| text.extend_from_slice(block))?;
-                std::str::from_utf8(&text).map_err(|_| "a text is not UTF-8")?;
+                std::str::from_utf8(text).map_err(|_| "a text is not UTF-8")?;
                 Ok(rest)
-            }
+            }),
             Self::FixedList(item, size) => {
                 let (value, mut rest) = split(row, 1)?;
                 if flag(value[0])? {
                     for _ in 0..*size {
-                        rest = item.walk(rest)?;
+                        rest = item.walk(rest, scratch)?;
                     }
                 }
                 Ok(rest)
             }
-            Self::List(item) => walk_list(item, row),
+            Self::List(item) => {
+                scratch.with(|scratch, item_row| walk_list(item, row, scratch, item_row))
+            }
             Self::Struct(fields) => {
-                let (value, mut rest) = split(row, 1)?;
+                let (value, rest) = split(row, 1)?;
                 flag(value[0])?;
-                for field in fields {
-                    rest = field.walk(rest)?;
-                }
-                Ok(rest)
+                walk_all(fields, rest, scratch)
             }
         }
     }
 }
 
-fn walk_list<'a>(item: &Shape, row: &'a [u8]) -> Result<&'a [u8], Damage> {
+fn walk_list<'a>(
+    item: &Shape,
+    row: &'a [u8],
+    scratch: &mut Scratch,
+    encoded: &mut Vec<u8>,
+) -> Result<&'a [u8], Damage> {
     let mut rest = row;
-    let mut encoded = Vec::new();
     loop {
         match *rest.first().ok_or("a list is cut")? {
             EMPTY => return Ok(&rest[1..]),
@@ -148,7 +170,7 @@ fn walk_list<'a>(item: &Shape, row: &'a [u8]) -> Result<&'a [u8], Damage> {
         }
         encoded.clear();
         rest = blocks(rest, &mut |block| encoded.extend_from_slice(block))?;
-        if !item.walk(&encoded)?.is_empty() {
+        if !item.walk(encoded, scratch)?.is_empty() {
             return Err("an item of a list is too long");
         }
     }

@@ -1,6 +1,6 @@
 //! The key codec.
 
-use super::check::RowCheck;
+use super::check::{RowCheck, Scratch};
 use super::layout::{
     GROUP_BYTES, KeyLayout, TIME_BYTES, group_range, parse_time, time_bytes, time_of, time_range,
 };
@@ -194,13 +194,14 @@ impl KeyCodec {
     pub fn decode(&self, keys: &BinaryArray) -> Result<DecodedKeys> {
         let mut rows = Vec::with_capacity(keys.len());
         let mut times = Vec::with_capacity(if self.layout.has_time() { keys.len() } else { 0 });
+        let mut scratch = Scratch::default();
         for i in 0..keys.len() {
             let bad = |what: &str| Error::corrupt(format!("state key {i} of a scan: {what}"));
             if keys.is_null(i) {
                 return Err(bad("it is null"));
             }
             let (key, time) = self.split(keys.value(i)).map_err(bad)?;
-            self.check.check(key).map_err(bad)?;
+            self.check.check(key, &mut scratch).map_err(bad)?;
             rows.push(key);
             if let Some(time) = time {
                 times.push(parse_time(time).map_err(bad)?.map(|t| t.0));
@@ -217,22 +218,33 @@ impl KeyCodec {
     }
 
     /// Every key of `group` whose time is at or before `until`: what a watermark expires. One
-    /// range per group, for [`KeyLayout::TimeKey`]; keys without a time are never in it.
+    /// range per group; keys without a time are never in it.
+    ///
+    /// # Panics
+    ///
+    /// If the layout is not [`KeyLayout::TimeKey`].
     pub fn expired(&self, group: KeyGroup, until: EventTime) -> KeyRange {
-        debug_assert_eq!(self.layout, KeyLayout::TimeKey, "expiry needs times before keys");
+        assert_eq!(self.layout, KeyLayout::TimeKey, "expiry needs times before keys");
         time_range(&group.prefix(), None, until)
     }
 
-    /// Every key of `group` whose time lies in `from..=until`, for [`KeyLayout::TimeKey`].
+    /// Every key of `group` whose time lies in `from..=until`.
+    ///
+    /// # Panics
+    ///
+    /// If the layout is not [`KeyLayout::TimeKey`].
     pub fn between(&self, group: KeyGroup, from: EventTime, until: EventTime) -> KeyRange {
-        debug_assert_eq!(self.layout, KeyLayout::TimeKey, "a time range needs times before keys");
+        assert_eq!(self.layout, KeyLayout::TimeKey, "a time range needs times before keys");
         time_range(&group.prefix(), Some(from), until)
     }
 
-    /// Every time in `from..=until` of the key whose prefix [`Self::encode_prefixes`] made, for
-    /// [`KeyLayout::KeyTime`].
+    /// Every time in `from..=until` of the key whose prefix [`Self::encode_prefixes`] made.
+    ///
+    /// # Panics
+    ///
+    /// If the layout is not [`KeyLayout::KeyTime`].
     pub fn times_of(&self, prefix: &[u8], from: EventTime, until: EventTime) -> KeyRange {
-        debug_assert_eq!(self.layout, KeyLayout::KeyTime, "the times of a key need keys first");
+        assert_eq!(self.layout, KeyLayout::KeyTime, "the times of a key need keys first");
         time_range(prefix, Some(from), until)
     }
 
