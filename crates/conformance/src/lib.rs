@@ -9,5 +9,5 @@
 pub mod log;
 pub mod operator;
 pub mod sink;
-mod source;
+pub mod source;
 pub mod state;

@@ -5,4 +5,5 @@
 mod log;
 mod operator;
 mod sink;
+mod source;
 mod state;
