@@ -6,11 +6,17 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod column;
+mod file;
+mod format;
 mod memory;
 mod numbers;
 mod rate;
 mod rate_micro_batch;
+mod text;
 
+pub use file::{FilePlace, FileSource, FileSourceBuilder, parse_log_object};
+pub use format::FileFormat;
 pub use memory::MemorySource;
 pub use rate::RateSource;
 pub use rate_micro_batch::RateMicroBatchSource;

@@ -9,7 +9,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use fluvial_core::{
-    Error, Frontier, Offset, PlanRequest, Result, RowStream, Source, SourceRange, Split,
+    Error, Frontier, Offset, PlanRequest, ReadLimit, Result, RowStream, Source, SourceRange, Split,
 };
 use futures::StreamExt;
 use std::collections::VecDeque;
@@ -91,6 +91,16 @@ impl MemorySource {
         Offset::of(&rows.total)
     }
 
+    /// How many rows a limit admits. A row is one unit, and has the mean size of all rows.
+    fn admitted(&self, limit: ReadLimit) -> u64 {
+        let rows = self.lock();
+        let bytes: usize = rows.batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        let each = (bytes as u64 / (rows.total - rows.dropped).max(1)).max(1);
+        let most =
+            [limit.rows, limit.files, limit.bytes].map(|most| most.map_or(u64::MAX, u64::from));
+        most[0].min(most[1]).min((most[2] / each).max(1))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Rows> {
         // Rows are changed by statements that cannot stop half way.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
@@ -125,9 +135,7 @@ impl Source for MemorySource {
         if let Some(frontier) = request.until {
             end = end.min(frontier.0.as_u64().unwrap_or(end));
         }
-        if let Some(rows) = request.limit.rows {
-            end = end.min(start.saturating_add(rows.get()));
-        }
+        end = end.min(start.saturating_add(self.admitted(request.limit)));
         if end <= start {
             return Ok(None);
         }
@@ -179,7 +187,7 @@ impl Source for MemorySource {
 mod tests {
     use super::*;
     use arrow::array::{ArrayRef, Int64Array, StringArray};
-    use fluvial_core::{BatchId, ErrorKind, ReadLimit, RunId};
+    use fluvial_core::{BatchId, ErrorKind, RunId};
     use fluvial_sim::block_on;
     use futures::TryStreamExt;
     use std::num::NonZeroU64;

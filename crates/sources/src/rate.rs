@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Rows of (timestamp, value): `rowsPerSecond` of them every second.
 ///
-/// Values count from 0. The rows of one second are spread evenly over it. Options:
+/// Values count from 0. A second is one unit: no limit cuts it. The rows of one second are spread evenly over it. Options:
 /// `rowsPerSecond` (1), `rampUpTime` (0 s: the speed rises linearly for so long) and
 /// `numPartitions` (the splits of a batch; by default as many as there are cores).
 pub struct RateSource {
@@ -25,6 +25,9 @@ pub struct RateSource {
     speed: Speed,
     partitions: Option<usize>,
 }
+
+/// A time and a number.
+const ROW_BYTES: u64 = 16;
 
 /// Whole seconds since the query was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,10 +188,12 @@ impl Source for RateSource {
             return Ok(None);
         }
         let from = self.speed.rows_after(start.seconds);
-        if let Some(rows) = request.limit.rows {
-            let most = from.saturating_add(rows.get());
-            seconds = self.speed.seconds_within(most, start.seconds, seconds);
+        if let Some(most) = request.limit.files {
+            seconds = seconds.min(start.seconds.saturating_add(most.get()));
         }
+        let bytes = request.limit.bytes.map_or(u64::MAX, |bytes| bytes.get() / ROW_BYTES);
+        let rows = request.limit.rows.map_or(bytes, |rows| bytes.min(rows.get()));
+        seconds = self.speed.seconds_within(from.saturating_add(rows), start.seconds, seconds);
         let to = self.speed.rows_after(seconds);
         let end = Offset::of(&Position { seconds, ..start })?;
         let splits = cut(from, to, self.partitions.unwrap_or(request.splits))?;

@@ -1,0 +1,249 @@
+//! The source's log: writing entries and parts, reading them back, collecting garbage.
+
+use super::entry::{Entry, FAN_OUT, FileEntry, PartRef, parse_part, part_bytes};
+use super::memory::Head;
+use fluvial_core::source_log::SourceLog;
+use fluvial_core::{BatchId, Error, ErrorKind, LogRef, Result, RunId};
+use object_store::ObjectStore;
+use object_store::path::Path;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The log of one file source.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    log: SourceLog,
+}
+
+/// Who writes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) batch: BatchId,
+    pub(crate) run: &'a RunId,
+}
+
+impl Ledger {
+    /// The log in a folder of a checkpoint's store.
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, folder: Path) -> Self {
+        Self { log: SourceLog::new(store, folder, "files", 1) }
+    }
+
+    /// Writes the entry that takes `files` after `head`.
+    pub(crate) async fn append(
+        &self,
+        attempt: Attempt<'_>,
+        head: Option<&Head>,
+        files: Vec<FileEntry>,
+    ) -> Result<(LogRef, Entry)> {
+        let log_offset = head.map_or(0, |head| head.log_offset + 1);
+        let newest = files.iter().map(|file| file.mtime).chain(head.map(|head| head.newest));
+        let newest = newest.max().unwrap_or(i64::MIN);
+        let mut entry = Entry {
+            log_offset,
+            previous: head.map(|head| head.log.clone()),
+            parts: Vec::new(),
+            newest,
+            files,
+        };
+        if let Some(head) = head.filter(|_| entry.starts_decade()) {
+            entry.parts = self.extend_parts(attempt, head).await?;
+        }
+        let log = self.log.put(attempt.batch, attempt.run, &entry.bytes()?).await?;
+        Ok((log, entry))
+    }
+
+    /// The head's parts and one more, of its decade; ten of one level become one.
+    async fn extend_parts(&self, attempt: Attempt<'_>, head: &Head) -> Result<Vec<PartRef>> {
+        let mut parts = head.parts.clone();
+        parts.push(self.put_part(attempt, 1, head.decade.clone()).await?);
+        while let Some(level) = full_level(&parts) {
+            let merged = parts.split_off(parts.len() - FAN_OUT);
+            let fingerprints = self.read_parts(&merged).await?;
+            parts.push(self.put_part(attempt, level + 1, fingerprints).await?);
+        }
+        Ok(parts)
+    }
+
+    async fn put_part(
+        &self,
+        attempt: Attempt<'_>,
+        level: u32,
+        mut fingerprints: Vec<u128>,
+    ) -> Result<PartRef> {
+        // The same files give the same bytes, whatever their order.
+        fingerprints.sort_unstable();
+        let bytes = part_bytes(&fingerprints);
+        let log = self.log.put(attempt.batch, attempt.run, &bytes).await?;
+        Ok(PartRef { level, log })
+    }
+
+    async fn read_parts(&self, parts: &[PartRef]) -> Result<Vec<u128>> {
+        let mut all = Vec::new();
+        for part in parts {
+            let bytes = self.log.get(&part.log).await?;
+            all.extend(parse_part(&bytes).map_err(|e| e.at(&part.log.name))?);
+        }
+        Ok(all)
+    }
+
+    /// Reads an entry.
+    pub(crate) async fn entry(&self, log: &LogRef) -> Result<Entry> {
+        let bytes = self.log.get(log).await?;
+        Entry::parse(&bytes).map_err(|e| e.at(&log.name))
+    }
+
+    /// Reads an entry and all that came before it: the head, and the fingerprints of the files
+    /// before its decade.
+    pub(crate) async fn restore(&self, log: &LogRef) -> Result<(Head, Vec<u128>)> {
+        let decade = self.decade(log).await?;
+        let (first, last) = match (decade.last(), decade.first()) {
+            (Some((_, first)), Some((_, last))) => (first, last),
+            _ => return Err(Error::corrupt(format!("{} has no entries", log.name))),
+        };
+        let before = self.read_parts(&first.parts).await?;
+        let files = decade.iter().rev().flat_map(|(_, entry)| &entry.files);
+        let head = Head {
+            log: log.clone(),
+            log_offset: last.log_offset,
+            parts: first.parts.clone(),
+            decade: files.map(FileEntry::fingerprint).collect(),
+            newest: last.newest,
+        };
+        Ok((head, before))
+    }
+
+    /// An entry and those of its decade before it, the newest first.
+    async fn decade(&self, log: &LogRef) -> Result<Vec<(LogRef, Entry)>> {
+        let mut entries = vec![(log.clone(), self.entry(log).await?)];
+        while let Some((_, entry)) = entries.last() {
+            let Some(previous) = entry.previous.clone().filter(|_| !entry.starts_decade()) else {
+                break;
+            };
+            let before = self.entry(&previous).await?;
+            if before.log_offset + 1 != entry.log_offset {
+                return Err(Error::corrupt(format!(
+                    "entry {} of a file source's log follows entry {}",
+                    entry.log_offset, before.log_offset
+                )));
+            }
+            entries.push((previous, before));
+        }
+        Ok(entries)
+    }
+
+    /// The entries before `entry` that are after `after`, the oldest first; those that were
+    /// collected are left out.
+    pub(crate) async fn since(&self, entry: &Entry, after: i64) -> Result<Vec<Entry>> {
+        let mut entries: Vec<Entry> = Vec::new();
+        loop {
+            let oldest = entries.last().unwrap_or(entry);
+            let Some(previous) = oldest.previous.clone() else { break };
+            if oldest.log_offset - 1 <= after {
+                break;
+            }
+            match self.entry(&previous).await {
+                Ok(before) => entries.push(before),
+                Err(error) if error.kind() == ErrorKind::NotFound => break,
+                Err(error) => return Err(error),
+            }
+        }
+        entries.reverse();
+        Ok(entries)
+    }
+
+    /// Deletes what nobody needs once nothing at or before entry `log` is read again: everything
+    /// written for its batch or an earlier one, except its own decade and the parts before it.
+    pub(crate) async fn collect(&self, log: &LogRef) -> Result<()> {
+        let decade = self.decade(log).await?;
+        let mut keep: BTreeSet<&str> = decade.iter().map(|(log, _)| log.name.as_str()).collect();
+        let parts = decade.last().map_or(&[][..], |(_, first)| &first.parts);
+        keep.extend(parts.iter().map(|part| part.log.name.as_str()));
+        let objects = self.log.list().await?;
+        let Some(batch) = objects.iter().find(|o| o.name == log.name).map(|o| o.batch) else {
+            return Ok(());
+        };
+        let garbage = objects
+            .iter()
+            .filter(|object| object.batch <= batch && !keep.contains(object.name.as_str()))
+            .map(|object| object.name.clone());
+        self.log.delete(garbage.collect::<Vec<_>>()).await
+    }
+}
+
+/// The level of the last ten parts, if it is one.
+fn full_level(parts: &[PartRef]) -> Option<u32> {
+    let last = parts.last_chunk::<FAN_OUT>()?;
+    last.iter().all(|part| part.level == last[0].level).then_some(last[0].level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::memory::Memory;
+    use fluvial_sim::{Disk, block_on};
+
+    fn file(n: u64) -> FileEntry {
+        FileEntry { path: format!("in/{n}"), size: 1, mtime: n as i64, etag: None }
+    }
+
+    /// A log of `n` entries of one file each, and its head.
+    fn written(disk: &Disk, n: u64) -> (Ledger, Memory) {
+        let ledger = Ledger::new(disk.process().store(), Path::from("log"));
+        let (mut memory, run) = (Memory::default(), RunId::new("r").unwrap());
+        for i in 0..n {
+            let attempt = Attempt { batch: BatchId(i), run: &run };
+            let (log, entry) =
+                block_on(ledger.append(attempt, memory.head(), vec![file(i)])).unwrap();
+            memory.advance(&log, &entry);
+        }
+        (ledger, memory)
+    }
+
+    #[test]
+    fn reading_back_finds_every_file_in_a_few_requests() {
+        for n in [1, 9, 10, 11, 25, 100, 101, 123, 1000, 1099] {
+            let disk = Disk::new();
+            let (_, memory) = written(&disk, n);
+            let head = memory.head().unwrap();
+            let process = disk.process();
+            let ledger = Ledger::new(process.store(), Path::from("log"));
+            let (restored, mut all) = block_on(ledger.restore(&head.log)).unwrap();
+            all.extend(&restored.decade);
+            all.sort_unstable();
+            let mut expected: Vec<u128> = (0..n).map(|i| file(i).fingerprint()).collect();
+            expected.sort_unstable();
+            assert_eq!(all, expected, "{n}");
+            assert_eq!(restored.log_offset, n as i64 - 1);
+            assert_eq!((&restored.parts, restored.newest), (&head.parts, head.newest));
+            assert!(process.steps() <= 40, "{n}: {} requests", process.steps());
+        }
+    }
+
+    #[test]
+    fn collecting_leaves_what_is_needed_to_go_on() {
+        let disk = Disk::new();
+        let (ledger, memory) = written(&disk, 137);
+        let log = memory.head().unwrap().log.clone();
+        let before = disk.paths().len();
+        block_on(ledger.collect(&log)).unwrap();
+        let left = disk.paths().len();
+        assert!(left <= 12 && left < before, "{left} of {before}");
+        assert!(block_on(ledger.restore(&log)).is_ok());
+        block_on(ledger.collect(&log)).unwrap();
+        assert_eq!(disk.paths().len(), left);
+    }
+
+    #[test]
+    fn collecting_at_an_entry_keeps_all_later_ones() {
+        let disk = Disk::new();
+        let (ledger, memory) = written(&disk, 57);
+        let last = memory.head().unwrap().log.clone();
+        let mut log = last.clone();
+        for _ in 0..5 {
+            log = block_on(ledger.entry(&log)).unwrap().previous.unwrap();
+        }
+        block_on(ledger.collect(&log)).unwrap();
+        let (head, before) = block_on(ledger.restore(&last)).unwrap();
+        assert_eq!(head.decade.len() + before.len(), 57);
+    }
+}

@@ -1,0 +1,201 @@
+//! What a user may say about a file source.
+
+use super::glob::Glob;
+use super::order::Order;
+use super::place::FilePlace;
+use fluvial_core::{Error, Options, ReadLimit, Result};
+use object_store::path::Path;
+use std::time::Duration;
+
+/// The options of all formats.
+#[derive(Debug, Clone)]
+pub(crate) struct FileOptions {
+    pub(crate) limit: ReadLimit,
+    pub(crate) order: Order,
+    /// Files older than this, counted from the newest file seen, are left out; milliseconds.
+    pub(crate) max_age_ms: i64,
+    pub(crate) name_filter: Option<Glob>,
+    pub(crate) recursive: bool,
+    pub(crate) clean: Clean,
+    /// A file that is gone has no rows.
+    pub(crate) ignore_missing: bool,
+}
+
+/// What becomes of files that are done with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Clean {
+    Off,
+    Delete,
+    /// Moved below this folder, keeping their paths.
+    Archive(Path),
+}
+
+/// Their names.
+pub(crate) const FILE_OPTIONS: &[&str] = &[
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "latestFirst",
+    "maxFileAge",
+    "pathGlobFilter",
+    "recursiveFileLookup",
+    "cleanSource",
+    "sourceArchiveDir",
+    "ignoreMissingFiles",
+];
+
+/// Spark's that we do not have yet.
+const REFUSED: &[&str] = &[
+    "fileNameOnly",
+    "maxCachedFiles",
+    "discardCachedInputRatio",
+    "ignoreCorruptFiles",
+    "basePath",
+    "mergeSchema",
+];
+
+const WEEK: Duration = Duration::from_secs(7 * 86_400);
+
+impl FileOptions {
+    /// Takes the options of all formats out.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`, naming the option.
+    pub(crate) fn take(options: &mut Options, place: &FilePlace) -> Result<Self> {
+        for name in ["modifiedBefore", "modifiedAfter"] {
+            if options.peek(name).is_some() {
+                return Err(Error::invalid(format!(
+                    "option '{name}' is not allowed in file stream sources"
+                ))
+                .with_condition("OPTION_NOT_ALLOWED"));
+            }
+        }
+        options.refuse(REFUSED)?;
+        let limit = take_limit(options)?;
+        let newest_first = options.take_bool("latestFirst")?.unwrap_or(false);
+        let order = if newest_first { Order::NewestFirst } else { Order::OldestFirst };
+        let max_age = options.take_duration("maxFileAge", Duration::from_millis(1))?;
+        // With the newest first and a limit, the age would cut off the backlog: as in Spark.
+        let ageless = newest_first && limit != ReadLimit::NONE;
+        let max_age = max_age.unwrap_or(WEEK).as_millis();
+        let max_age_ms =
+            if ageless { i64::MAX } else { i64::try_from(max_age).unwrap_or(i64::MAX) };
+        let name_filter = options.take("pathGlobFilter").map(|text| Glob::parse(&text));
+        Ok(Self {
+            limit,
+            order,
+            max_age_ms,
+            name_filter: name_filter.transpose()?,
+            recursive: options.take_bool("recursiveFileLookup")?.unwrap_or(false),
+            clean: take_clean(options, place)?,
+            ignore_missing: options.take_bool("ignoreMissingFiles")?.unwrap_or(false),
+        })
+    }
+}
+
+fn take_limit(options: &mut Options) -> Result<ReadLimit> {
+    let files = options.take_positive("maxFilesPerTrigger")?;
+    let bytes = options.take_bytes("maxBytesPerTrigger")?;
+    if files.is_some() && bytes.is_some() {
+        return Err(Error::invalid(
+            "the options 'maxFilesPerTrigger' and 'maxBytesPerTrigger' exclude each other: \
+             remove one",
+        )
+        .with_condition("OPTIONS_EXCLUDE_EACH_OTHER"));
+    }
+    Ok(ReadLimit { rows: None, files, bytes })
+}
+
+fn take_clean(options: &mut Options, place: &FilePlace) -> Result<Clean> {
+    enum Mode {
+        Off,
+        Delete,
+        Archive,
+    }
+    let archive = options.take("sourceArchiveDir");
+    let mode = options.take_with("cleanSource", "ARCHIVE, DELETE or OFF", |text| {
+        match text.to_lowercase().as_str() {
+            "off" => Some(Mode::Off),
+            "delete" => Some(Mode::Delete),
+            "archive" => Some(Mode::Archive),
+            _ => None,
+        }
+    })?;
+    match (mode, archive) {
+        (Some(Mode::Delete), _) => Ok(Clean::Delete),
+        (Some(Mode::Archive), Some(folder)) => archive_in(place.resolve(&folder)?, place),
+        (Some(Mode::Archive), None) => Err(Error::invalid(
+            "cleanSource 'archive' needs the option 'sourceArchiveDir': a folder outside of the \
+             source",
+        )
+        .with_condition("MISSING_OPTION")),
+        _ => Ok(Clean::Off),
+    }
+}
+
+fn archive_in(folder: Path, place: &FilePlace) -> Result<Clean> {
+    // Files moved to where the source looks would be read again; files moved to a folder above
+    // it could be.
+    let inside = folder.prefix_matches(place.root());
+    let around = place.root().prefix_matches(&folder) && !place.patterns.is_empty();
+    if inside || around {
+        return Err(Error::invalid(format!(
+            "sourceArchiveDir {} must be outside of the source {place}, or what is archived \
+             would be read again",
+            place.show(folder.as_ref())
+        ))
+        .with_condition("ARCHIVE_INSIDE_SOURCE"));
+    }
+    Ok(Clean::Archive(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+    use std::sync::Arc;
+
+    fn take(path: &str, pairs: &[(&str, &str)]) -> Result<FileOptions> {
+        let place = FilePlace::new(Arc::new(InMemory::new()), "file:///", path)?;
+        FileOptions::take(&mut Options::new(pairs.iter().copied()), &place)
+    }
+
+    #[test]
+    fn mistakes_are_refused_by_name() {
+        for (pairs, part) in [
+            ([("maxFilesPerTrigger", "10.1")].as_slice(), "must be a positive integer"),
+            (&[("maxBytesPerTrigger", "abc")], "maxBytesPerTrigger"),
+            (&[("latestFirst", "maybe")], "'true' or 'false'"),
+            (&[("cleanSource", "shred")], "ARCHIVE, DELETE or OFF"),
+            (&[("cleanSource", "archive")], "sourceArchiveDir"),
+            (&[("modifiedAfter", "2026-01-01")], "not allowed in file stream sources"),
+            (&[("maxFilesPerTrigger", "1"), ("maxBytesPerTrigger", "1")], "exclude each other"),
+            (&[("fileNameOnly", "true")], "not supported yet"),
+            (&[("cleanSource", "archive"), ("sourceArchiveDir", "/in/old")], "outside"),
+            (&[("cleanSource", "archive"), ("sourceArchiveDir", "/in")], "outside"),
+        ] {
+            let error = take("in", pairs).unwrap_err();
+            assert!(error.message().contains(part), "{error}");
+            assert!(error.condition().is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_age_is_a_week_unless_the_newest_come_first() {
+        let age = |pairs| take("in", pairs).unwrap().max_age_ms;
+        assert_eq!(age(&[]), 604_800_000);
+        assert_eq!(age(&[("maxFileAge", "1m")]), 60_000);
+        assert_eq!(age(&[("latestFirst", "true")]), 604_800_000);
+        assert_eq!(age(&[("latestFirst", "true"), ("maxFilesPerTrigger", "1")]), i64::MAX);
+    }
+
+    #[test]
+    fn archives_are_outside() {
+        let archive =
+            |path, folder| take(path, &[("cleanSource", "archive"), ("sourceArchiveDir", folder)]);
+        assert_eq!(archive("in", "/old").unwrap().clean, Clean::Archive(Path::from("old")));
+        assert!(archive("in", "file:///input").is_ok());
+        assert!(archive("data/*", "/data").is_err());
+        assert!(archive("data/*", "/").is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Reading a split: files into rows of the source's schema.
+
+use super::entry::FileEntry;
+use super::fetch::PlannedFile;
+use super::metadata::{self, METADATA};
+use super::partition;
+use super::place::FilePlace;
+use crate::format::FileDecoder;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow::compute::take;
+use arrow::datatypes::{FieldRef, SchemaRef};
+use fluvial_core::{Error, Result, RowStream};
+use futures::{FutureExt, StreamExt};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What every file of a source is read with.
+#[derive(Debug, Clone)]
+pub(crate) struct FileReader {
+    pub(crate) place: FilePlace,
+    pub(crate) decoder: FileDecoder,
+    pub(crate) schema: SchemaRef,
+    /// Columns that come from folders; null for a file that is in none.
+    pub(crate) partitions: Vec<String>,
+    pub(crate) ignore_missing: bool,
+}
+
+/// Where a column of the result comes from.
+#[derive(Debug, Clone)]
+enum Origin {
+    /// A column of the file.
+    File(usize),
+    /// The same value for all rows of the file.
+    Constant(ArrayRef),
+}
+
+/// How the columns of the result come about, for one file.
+#[derive(Debug)]
+struct Layout {
+    origins: Vec<Origin>,
+    /// The columns that the file has.
+    fields: Vec<FieldRef>,
+    /// Those of them that are read.
+    wanted: Vec<usize>,
+}
+
+/// So many files are opened before they are needed: a request takes time, and a batch of small
+/// files is nothing but requests.
+const OPEN_AHEAD: usize = 4;
+
+impl FileReader {
+    /// Reads a stretch of a file: the columns `projection` of the schema.
+    pub(crate) fn read(
+        &self,
+        file: &FileEntry,
+        range: Range<u64>,
+        projection: &[usize],
+    ) -> Result<RowStream> {
+        let Layout { origins, fields, wanted } = self.layout(file, &range, projection)?;
+        let schema = Arc::new(self.schema.project(projection)?);
+        let planned = PlannedFile::new(&self.place, file)?;
+        let rows = self.decoder.open(planned, range, &fields, &wanted)?;
+        let rows = if self.ignore_missing { skip_missing(rows) } else { rows };
+        Ok(rows.map(move |batch| assemble(&schema, &origins, batch?)).boxed())
+    }
+
+    /// Splits the columns into those of the file and those that are constant for it.
+    fn layout(&self, file: &FileEntry, range: &Range<u64>, projection: &[usize]) -> Result<Layout> {
+        let folders = if self.place.patterns.is_empty() {
+            partition::values(self.place.root().as_ref(), &file.path)
+        } else {
+            // Behind a pattern a folder is no column: as in Spark.
+            Vec::new()
+        };
+        let constant = |field: &FieldRef| -> Result<Option<ArrayRef>> {
+            if field.name() == METADATA {
+                return metadata::value(&self.place, file, range).map(Some);
+            }
+            let folder = folders.iter().rev().find(|(key, _)| key == field.name());
+            match folder {
+                Some((_, value)) => {
+                    let place = self.place.show(&file.path);
+                    partition::value_of(field, value.as_deref(), &place).map(Some)
+                }
+                None if self.partitions.contains(field.name()) => {
+                    Ok(Some(new_null_array(field.data_type(), 1)))
+                }
+                None => Ok(None),
+            }
+        };
+        let (mut all, mut fields) = (Vec::new(), Vec::new());
+        for field in self.schema.fields() {
+            match constant(field)? {
+                Some(value) => all.push(Origin::Constant(value)),
+                None => {
+                    all.push(Origin::File(fields.len()));
+                    fields.push(field.clone());
+                }
+            }
+        }
+        let mut wanted = Vec::new();
+        let origin = |i: &usize| match &all[*i] {
+            Origin::Constant(value) => Origin::Constant(value.clone()),
+            Origin::File(column) => {
+                wanted.push(*column);
+                Origin::File(wanted.len() - 1)
+            }
+        };
+        let origins = projection.iter().map(origin).collect();
+        Ok(Layout { origins, fields, wanted })
+    }
+}
+
+fn assemble(schema: &SchemaRef, origins: &[Origin], batch: RecordBatch) -> Result<RecordBatch> {
+    let rows = batch.num_rows();
+    let mut columns = Vec::with_capacity(origins.len());
+    for origin in origins {
+        columns.push(match origin {
+            Origin::File(column) => batch.column(*column).clone(),
+            Origin::Constant(value) => take(value, &UInt32Array::from(vec![0; rows]), None)?,
+        });
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+}
+
+/// A file that is gone has no rows (more).
+fn skip_missing(rows: RowStream) -> RowStream {
+    let missing = |error: &Error| error.condition() == Some("SOURCE_FILE_MISSING");
+    rows.take_while(move |batch| futures::future::ready(!batch.as_ref().is_err_and(missing)))
+        .boxed()
+}
+
+/// Streams one after another. The next ones begin while the first is waited for, but give their
+/// rows in their turn.
+pub(crate) fn chain(open: impl Iterator<Item = Result<RowStream>> + Send + 'static) -> RowStream {
+    futures::stream::iter(open)
+        .map(|stream| async move {
+            let mut rows = stream.unwrap_or_else(failed);
+            match rows.next().await {
+                Some(first) => futures::stream::iter([first]).chain(rows).boxed(),
+                None => rows,
+            }
+        })
+        .buffered(OPEN_AHEAD)
+        .flatten()
+        .boxed()
+}
+
+/// A stream of nothing but an error.
+pub(crate) fn failed(error: Error) -> RowStream {
+    futures::stream::once(futures::future::ready(Err(error))).boxed()
+}
+
+/// The stream that a future will have.
+pub(crate) fn later(open: impl Future<Output = Result<RowStream>> + Send + 'static) -> RowStream {
+    open.into_stream().map(|stream| stream.unwrap_or_else(failed)).flatten().boxed()
+}

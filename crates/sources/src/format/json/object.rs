@@ -1,0 +1,185 @@
+//! JSON objects into the columns of a structure.
+
+use super::scan::{Cursor, Syntax, unescape};
+use super::value::{Outcome, Reader};
+use crate::column::Column;
+use arrow::datatypes::{DataType, Fields};
+use std::collections::BTreeMap;
+
+/// No more keys than this are remembered: an object may be used as a map with endless keys.
+const MAX_KEYS: usize = 1024;
+
+/// Reads objects into one column per field, matched by name.
+///
+/// The lines of a file mostly have the same keys in the same order. So each key seen remembers
+/// the one that followed it: the next key is compared with one guess before it is searched for.
+#[derive(Debug)]
+pub(super) struct Shape {
+    names: BTreeMap<Vec<u8>, usize>,
+    readers: Vec<Reader>,
+    /// The object that last had the field.
+    filled: Vec<u64>,
+    objects: u64,
+    keys: Vec<Key>,
+    /// Index into `keys` by what is written, quotes included.
+    known: BTreeMap<Vec<u8>, usize>,
+}
+
+/// A key as it is written.
+#[derive(Debug)]
+struct Key {
+    /// Quotes included.
+    raw: Vec<u8>,
+    /// The field, if it is one.
+    field: Option<usize>,
+    /// The key that came after it last time; 0 if none did.
+    next: usize,
+}
+
+impl Shape {
+    /// A reader of objects with these fields.
+    pub(super) fn new(fields: &Fields) -> Self {
+        let names = fields.iter().enumerate().map(|(i, f)| (f.name().clone().into_bytes(), i));
+        // The first key follows a key that no object can have.
+        let start = Key { raw: Vec::new(), field: None, next: 0 };
+        Self {
+            names: names.collect(),
+            readers: fields.iter().map(|field| reader(field.data_type())).collect(),
+            filled: vec![0; fields.len()],
+            objects: 0,
+            keys: vec![start],
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the object at the cursor and appends one value to each column. `false` if some
+    /// value was bad.
+    pub(super) fn read(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        columns: &mut [Column],
+        scratch: &mut Vec<u8>,
+    ) -> Result<bool, Syntax> {
+        self.objects += 1;
+        let (mut good, mut missing, mut previous) = (true, columns.len(), 0);
+        cursor.need(b'{')?;
+        cursor.blanks();
+        let mut more = !cursor.eat(b'}');
+        while more {
+            let field = self.key(cursor, &mut previous, scratch)?;
+            cursor.blanks();
+            cursor.need(b':')?;
+            cursor.blanks();
+            match field {
+                None => cursor.skip()?,
+                Some(field) if self.filled[field] == self.objects => {
+                    good &= self.read_again(field, cursor, &mut columns[field], scratch)?;
+                }
+                Some(field) => {
+                    let column = &mut columns[field];
+                    let outcome = self.readers[field].read(cursor, column, scratch)?;
+                    good &= outcome == Outcome::Good;
+                    if outcome != Outcome::Bad {
+                        self.filled[field] = self.objects;
+                        missing -= 1;
+                    }
+                }
+            }
+            more = cursor.more(b'}')?;
+        }
+        if missing > 0 {
+            for (column, filled) in columns.iter_mut().zip(&self.filled) {
+                if *filled != self.objects {
+                    column.push_null();
+                }
+            }
+        }
+        Ok(good)
+    }
+
+    /// The field of a key that is given twice: the last value counts, unless it is bad.
+    #[cold]
+    fn read_again(
+        &mut self,
+        field: usize,
+        cursor: &mut Cursor<'_>,
+        column: &mut Column,
+        scratch: &mut Vec<u8>,
+    ) -> Result<bool, Syntax> {
+        let (start, len) = (cursor.at, column.len());
+        let outcome = self.readers[field].read(cursor, column, scratch)?;
+        column.truncate(len);
+        if outcome != Outcome::Bad {
+            // Take back the value before, and read the new one once more in its place.
+            column.truncate(len - 1);
+            cursor.at = start;
+            self.readers[field].read(cursor, column, scratch)?;
+        }
+        Ok(outcome == Outcome::Good)
+    }
+
+    /// Steps over the key at the cursor; `None` if there is no such field.
+    #[inline]
+    fn key(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        previous: &mut usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<usize>, Syntax> {
+        let guess = self.keys[*previous].next;
+        let key = &self.keys[guess];
+        if guess != 0 && cursor.rest().starts_with(&key.raw) {
+            cursor.at += key.raw.len();
+            *previous = guess;
+            return Ok(key.field);
+        }
+        self.search(cursor, previous, scratch)
+    }
+
+    fn search(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        previous: &mut usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<usize>, Syntax> {
+        let start = cursor.at;
+        let text = cursor.quoted()?;
+        if let Some(index) = self.known.get(&cursor.text[start..cursor.at]).copied() {
+            self.keys[*previous].next = index;
+            *previous = index;
+            return Ok(self.keys[index].field);
+        }
+        let field = if text.escaped {
+            scratch.clear();
+            unescape(text, scratch);
+            self.names.get(scratch.as_slice())
+        } else {
+            self.names.get(text.raw)
+        };
+        let field = field.copied();
+        if self.keys.len() < MAX_KEYS {
+            let index = self.keys.len();
+            let raw = cursor.text[start..cursor.at].to_vec();
+            self.known.insert(raw.clone(), index);
+            self.keys.push(Key { raw, field, next: 0 });
+            self.keys[*previous].next = index;
+            *previous = index;
+        }
+        Ok(field)
+    }
+}
+
+fn reader(data_type: &DataType) -> Reader {
+    match data_type {
+        DataType::List(item) => Reader::List(Box::new(reader(item.data_type()))),
+        DataType::Struct(fields) => Reader::Struct(Box::new(Shape::new(fields))),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(fields) if fields.len() == 2 => {
+                Reader::Map(Box::new(reader(fields[1].data_type())))
+            }
+            // No column has such a type.
+            _ => Reader::Scalar,
+        },
+        _ => Reader::Scalar,
+    }
+}

@@ -1,0 +1,53 @@
+//! Values as text: how Spark reads times, dates, decimals and bytes from text files.
+
+pub(crate) mod base64;
+pub(crate) mod date;
+pub(crate) mod decimal;
+pub(crate) mod timestamp;
+mod zone;
+
+use crate::column::Column;
+
+/// Appends the value that `text` means; `false` if it is none of the column's type, when nothing
+/// is appended.
+pub(crate) fn push(column: &mut Column, text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let pushed = match column {
+        Column::Utf8(out) | Column::Binary(out) => {
+            out.push(bytes);
+            Some(())
+        }
+        Column::Boolean(out) => {
+            let value = text.eq_ignore_ascii_case("true");
+            (value || text.eq_ignore_ascii_case("false")).then(|| out.push(value))
+        }
+        Column::Int8(out) => text.parse().ok().map(|value| out.push(value)),
+        Column::Int16(out) => text.parse().ok().map(|value| out.push(value)),
+        Column::Int32(out) => text.parse().ok().map(|value| out.push(value)),
+        Column::Int64(out) => text.parse().ok().map(|value| out.push(value)),
+        Column::Float32(out) => float(text).map(|value| out.push(value)),
+        Column::Float64(out) => float(text).map(|value| out.push(value)),
+        Column::Decimal(out, precision, scale) => {
+            decimal::parse_text(bytes, *precision, *scale).map(|value| out.push(value))
+        }
+        Column::Date(out) => date::parse(bytes).map(|days| out.push(days)),
+        Column::Timestamp(out, zoned) => {
+            let parse = if *zoned { timestamp::parse_instant } else { timestamp::parse_local };
+            parse(bytes).map(|micros| out.push(micros))
+        }
+        Column::Void(_) | Column::List(_) | Column::Struct(_) | Column::Map(_) => None,
+    };
+    pushed.is_some()
+}
+
+/// A number, or one of the words that Spark has for what is none.
+fn float<T: std::str::FromStr + From<f32>>(text: &str) -> Option<T> {
+    match text {
+        "NaN" => Some(f32::NAN.into()),
+        "Inf" => Some(f32::INFINITY.into()),
+        "-Inf" => Some(f32::NEG_INFINITY.into()),
+        // The standard library knows more words.
+        _ if text.contains(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')) => None,
+        _ => text.parse().ok(),
+    }
+}

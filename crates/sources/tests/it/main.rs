@@ -1,0 +1,11 @@
+//! What sources do, seen from outside: the laws, and the cases that Spark's behaviour pins.
+
+#![allow(clippy::unwrap_used)]
+
+mod cases;
+mod cleaning;
+mod faults;
+mod formats;
+mod laws;
+mod query;
+mod refusals;

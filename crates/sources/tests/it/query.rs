@@ -1,0 +1,161 @@
+//! A query over one file source, in a simulated store.
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use arrow::util::display::array_value_to_string;
+use fluvial_core::ddl::parse_ddl;
+use fluvial_core::{
+    BatchId, Frontier, Offset, Options, PlanRequest, Result, RunId, Source, SourceRange,
+};
+use fluvial_sim::{Disk, Process, block_on};
+use fluvial_sources::{FileFormat, FilePlace, FileSource};
+use futures::TryStreamExt;
+use object_store::path::Path;
+
+/// How the source is made.
+#[derive(Debug, Clone)]
+pub(crate) struct Spec {
+    pub(crate) path: String,
+    pub(crate) format: FileFormat,
+    pub(crate) schema: Option<String>,
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) metadata: bool,
+}
+
+impl Spec {
+    pub(crate) fn json(schema: &str) -> Self {
+        Self {
+            path: "in".into(),
+            format: FileFormat::Json,
+            schema: Some(schema.into()),
+            options: Vec::new(),
+            metadata: false,
+        }
+    }
+
+    pub(crate) fn format(mut self, format: FileFormat) -> Self {
+        self.format = format;
+        self
+    }
+
+    pub(crate) fn path(mut self, path: &str) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    pub(crate) fn option(mut self, name: &str, value: &str) -> Self {
+        self.options.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) async fn open(&self, process: &Process) -> Result<FileSource> {
+        let place = FilePlace::new(process.store(), "sim:///", &self.path)?;
+        let mut builder = FileSource::builder(place, self.format)
+            .options(Options::new(self.options.clone()))
+            .log(process.store(), Path::from("checkpoint/sources/s"));
+        builder = match &self.schema {
+            Some(schema) => builder.schema(parse_ddl(schema)?),
+            None => builder.infer_schema(),
+        };
+        if self.metadata {
+            builder = builder.with_metadata_column();
+        }
+        builder.open().await
+    }
+}
+
+/// A query: what it read, and where it stands.
+pub(crate) struct Query {
+    pub(crate) disk: Disk,
+    pub(crate) process: Process,
+    pub(crate) source: FileSource,
+    pub(crate) at: Offset,
+    pub(crate) ranges: Vec<SourceRange>,
+    runs: u32,
+}
+
+impl Query {
+    pub(crate) fn start(disk: &Disk, spec: &Spec) -> Result<Self> {
+        let process = disk.process();
+        let source = block_on(spec.open(&process))?;
+        let at = block_on(source.initial())?;
+        let ranges = Vec::new();
+        Ok(Self { disk: disk.clone(), process, source, at, ranges, runs: 0 })
+    }
+
+    /// Ends the process and starts another one.
+    pub(crate) fn restart(&mut self, spec: &Spec) -> Result<()> {
+        self.process = self.disk.process();
+        self.runs += 1;
+        self.source = block_on(spec.open(&self.process))?;
+        match self.ranges.last() {
+            Some(newest) => block_on(self.source.adopt(newest)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn plan(&self, until: Option<&Frontier>) -> Result<Option<SourceRange>> {
+        let run = RunId::new(format!("run-{}", self.runs))?;
+        let (batch, start) = (BatchId(self.ranges.len() as u64), &self.at);
+        let limit = self.source.read_limit();
+        block_on(self.source.plan(PlanRequest { batch, run: &run, start, limit, until, splits: 2 }))
+    }
+
+    pub(crate) fn adopt(&mut self, range: SourceRange) -> Result<()> {
+        block_on(self.source.adopt(&range))?;
+        self.at = range.end.clone();
+        self.ranges.push(range);
+        Ok(())
+    }
+
+    pub(crate) fn read(&self, range: &SourceRange) -> Result<Vec<String>> {
+        rows(&self.source, range)
+    }
+
+    /// One batch: its rows.
+    pub(crate) fn batch(&mut self) -> Result<Option<Vec<String>>> {
+        let Some(range) = self.plan(None)? else { return Ok(None) };
+        self.adopt(range.clone())?;
+        self.read(&range).map(Some)
+    }
+
+    /// An available-now run: the rows of each batch.
+    pub(crate) fn available_now(&mut self) -> Result<Vec<Vec<String>>> {
+        let frontier = block_on(self.source.frontier())?;
+        let mut batches = Vec::new();
+        while let Some(range) = self.plan(Some(&frontier))? {
+            self.adopt(range.clone())?;
+            batches.push(self.read(&range)?);
+        }
+        Ok(batches)
+    }
+
+    pub(crate) fn release(&self, batch: usize) -> Result<()> {
+        block_on(self.source.release(&self.ranges[batch]))
+    }
+}
+
+/// The rows of a range as `name=value ...`, nulls left out.
+pub(crate) fn rows(source: &FileSource, range: &SourceRange) -> Result<Vec<String>> {
+    let mut batches: Vec<RecordBatch> = Vec::new();
+    for split in &range.splits {
+        let stream = source.read(range, split, None)?;
+        batches.extend(block_on(stream.try_collect::<Vec<_>>())?);
+    }
+    let whole = concat_batches(&source.schema(), &batches)?;
+    let row = |row: usize| {
+        let fields = whole.schema_ref().fields().iter().zip(whole.columns());
+        let shown = fields.filter(|(_, column)| !column.is_null(row)).map(|(field, column)| {
+            format!("{}={}", field.name(), array_value_to_string(column, row).unwrap())
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    };
+    Ok((0..whole.num_rows()).map(row).collect())
+}
+
+/// Puts a file of lines there, with a modification time in seconds.
+pub(crate) fn put(disk: &Disk, path: &str, lines: &[&str], modified: i64) {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    disk.write(&format!("in/{path}"), text);
+    disk.set_modified(&format!("in/{path}"), modified * 1000);
+}
