@@ -1,0 +1,32 @@
+//! Delta Lake tables as sinks of Fluvial, exactly once, and as tables to query.
+//!
+//! [`DeltaSink`] publishes each batch as one version of the table. The version names the query
+//! and the batch (a `txn` action), so a batch that comes again is recognised whoever brings it,
+//! and carries the note of the attempt in its commit info. Any number of queries, and other
+//! engines, may write to one table.
+//!
+//! Everything here runs inside a tokio runtime: the Delta library needs one. Data files and the
+//! log go through one object store; give [`TableLocation::with_store`] one that is durable when
+//! a call returns.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod checkpoint;
+mod commit;
+mod conform;
+mod create;
+mod entry;
+mod error;
+mod fit;
+mod location;
+mod options;
+mod provider;
+mod sink;
+mod supported;
+mod types;
+mod writer;
+
+pub use location::TableLocation;
+pub use options::DeltaOptions;
+pub use provider::table_provider;
+pub use sink::DeltaSink;

@@ -1,0 +1,56 @@
+//! Which tables this sink may write to: what it cannot keep, it refuses.
+
+use crate::error::transaction_error;
+use arrow::datatypes::{FieldRef, Fields};
+use deltalake::kernel::transaction::PROTOCOL;
+use deltalake::table::config::TablePropertiesExt;
+use deltalake::table::state::DeltaTableState;
+use fluvial_core::{Error, OutputMode, Result};
+
+/// Keys of column metadata that oblige a writer to more than writing the values.
+const DUTIES: [(&str, &str); 5] = [
+    ("delta.invariants", "an invariant"),
+    ("delta.generationExpression", "a generated value"),
+    ("delta.identity.start", "an identity"),
+    ("delta.columnMapping.physicalName", "a mapped name"),
+    ("CURRENT_DEFAULT", "a default value"),
+];
+
+/// Checks the table's protocol, features and properties.
+///
+/// # Errors
+///
+/// `Invalid` naming what this sink cannot do.
+pub(crate) fn check(state: &DeltaTableState, mode: OutputMode) -> Result<()> {
+    PROTOCOL.can_write_to(state).map_err(transaction_error)?;
+    let properties = state.table_config();
+    if mode == OutputMode::Complete && properties.append_only() {
+        return Err(Error::invalid(
+            "the table is append-only (delta.appendOnly); complete mode replaces all rows: use \
+             append mode or another table",
+        )
+        .with_condition("DELTA_CANNOT_MODIFY_APPEND_ONLY"));
+    }
+    if let Some(constraint) = properties.get_constraints().first() {
+        return Err(unsupported(&format!("check constraint {:?}", constraint.name)));
+    }
+    check_columns(state.snapshot().arrow_schema().fields())
+}
+
+fn check_columns(fields: &Fields) -> Result<()> {
+    let duty = |field: &FieldRef| {
+        DUTIES.iter().find(|(key, _)| field.metadata().contains_key(*key)).map(|(_, what)| *what)
+    };
+    match fields.iter().find_map(|field| Some((field, duty(field)?))) {
+        Some((field, what)) => Err(unsupported(&format!("{what} on column {:?}", field.name()))),
+        None => Ok(()),
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::invalid(format!(
+        "the table has {what}, which this sink does not support yet: drop it, or write to a table \
+         without it"
+    ))
+    .with_condition("DELTA_FEATURE_NOT_SUPPORTED")
+}
