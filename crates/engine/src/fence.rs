@@ -3,28 +3,23 @@
 use fluvial_core::{BatchId, BatchLog, Error, ErrorKind, Result, RunId};
 use futures::try_join;
 
-/// Fails with `Fenced` if the log shows that another run is ahead of `batch`: it has planned the
-/// next one or committed this one.
+/// Fails with `Fenced` if the log shows that another run is ahead of `batch`, whose plan is
+/// durable: it has committed the batch, or even gone so far that retention has dropped the plan.
 ///
-/// No listing: those two entries are enough. If retention has dropped them again, the log itself
-/// fences whoever puts something so old (law 6 of `BatchLog`).
+/// No listing: one of the two is always so, because the next batch is planned only after the
+/// commit of this one.
 pub(crate) async fn check_not_overtaken(
     log: &dyn BatchLog,
     batch: BatchId,
     us: &RunId,
 ) -> Result<()> {
-    let planned = async { absent(log.plan(batch.next()).await) };
     let committed = async { absent(log.commit(batch).await) };
-    let (planned, committed) = try_join!(planned, committed)?;
-    if let Some(plan) = planned {
-        return Err(overtaken(
-            us,
-            batch,
-            &format!("run {} planned batch {}", plan.run, plan.batch),
-        ));
-    }
+    let (planned, committed) = try_join!(log.plan(batch), committed)?;
     if let Some(commit) = committed {
         return Err(overtaken(us, batch, &format!("run {} committed it", commit.run)));
+    }
+    if planned.is_none() {
+        return Err(overtaken(us, batch, "the log has gone on and dropped its plan"));
     }
     Ok(())
 }

@@ -359,7 +359,7 @@ fn of_two_runs_on_one_checkpoint_one_stops() {
     block_on(running);
     let error = query.exception().unwrap();
     assert_eq!((error.kind(), error.condition()), (ErrorKind::Fenced, Some("CONCURRENT_RUN")));
-    assert!(error.to_string().contains("run second"), "{error}");
+    assert!(error.to_string().contains("run second planned it first"), "{error}");
     let mut expected = all_rows();
     expected.push(vec![7, 40]);
     assert_eq!(seen(&disk), expected);

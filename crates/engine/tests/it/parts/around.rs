@@ -1,7 +1,7 @@
 //! Parts that pass everything on, save what the test says.
 
-/// A `BatchLog` around `self.$inner`; the methods given replace those passed on (put_plan and
-/// put_commit must be given).
+/// A `BatchLog` around `self.$inner`; the methods given replace those passed on (plan,
+/// put_plan and put_commit must be given).
 macro_rules! log_around {
     ($type:ident, $inner:tt, { $($own:tt)* }) => {
         #[async_trait::async_trait]
@@ -18,12 +18,6 @@ macro_rules! log_around {
             }
             async fn latest_commit(&self) -> fluvial_core::Result<Option<fluvial_core::Commit>> {
                 self.$inner.latest_commit().await
-            }
-            async fn plan(
-                &self,
-                batch: fluvial_core::BatchId,
-            ) -> fluvial_core::Result<Option<fluvial_core::Plan>> {
-                self.$inner.plan(batch).await
             }
             async fn commit(
                 &self,
