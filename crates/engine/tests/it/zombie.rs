@@ -109,8 +109,7 @@ fn overtake(rows: &[(i64, i64)], asleep: Asleep) -> Vec<(String, u64)> {
     block_on(sleeping);
     let error = query.exception().expect("it was overtaken");
     assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
-    let published = published.lock().unwrap().clone();
-    published
+    published.lock().unwrap().clone()
 }
 
 fn by_second(batches: std::ops::Range<u64>) -> Vec<(String, u64)> {
