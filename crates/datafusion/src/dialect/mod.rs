@@ -1,1 +1,32 @@
-//! How Spark writes expressions: literals, types and operators.
+//! How Spark writes expressions: literals, types, operators and names.
+//!
+//! Text becomes a plan in four steps, each of which this module supplies:
+//!
+//! 1. [`SparkDialect`] lets sqlparser read what only Spark writes (`1.5D`, `interval 1 hour 30
+//!    minutes`, `cast(x as array<string>)`, `a div b`).
+//! 2. [`lower_query`] and [`lower_expression`] rewrite the syntax tree: every literal gets Spark's
+//!    type, every column of a SELECT Spark's name.
+//! 3. An expression planner gives operators Spark's types and ANSI behaviour.
+//! 4. Analyzer rules do the same for expressions that were not written in SQL.
+//!
+//! [`plan_query`] and [`parse_expression`] do all of it. They need a session made by
+//! [`session_state_builder`] or [`configure`].
+
+mod analyzer;
+mod compare;
+mod extension;
+mod guard;
+mod lower;
+mod names;
+mod operators;
+mod parse;
+mod planner;
+mod pretty;
+mod session;
+mod syntax;
+mod types;
+
+pub use lower::{lower_expression, lower_query};
+pub use parse::{parse_expression, parse_projection, plan_query, plan_sql};
+pub use session::{configure, session_state_builder};
+pub use syntax::SparkDialect;

@@ -1,1 +1,25 @@
 //! Spark's functions by Spark's names.
+//!
+//! Where `datafusion-spark` or DataFusion has a function with Spark's behaviour it is used; the
+//! others are here. `docs/functions.md` lists them all.
+
+mod aggregate;
+pub(crate) mod arithmetic;
+pub(crate) mod calendar;
+pub(crate) mod cast;
+pub(crate) mod collection;
+pub(crate) mod datetime;
+pub(crate) mod error;
+pub(crate) mod function;
+mod json;
+mod math;
+mod registry;
+mod string;
+mod window;
+pub(crate) mod zone;
+
+pub use aggregate::unsupported_aggregates;
+pub(crate) use arithmetic::negate_udf;
+use string::reverse as string_reverse;
+pub use registry::{aggregate_functions, register_all, scalar_functions};
+pub use window::{session_window_udf, window_time_udf, window_udf};

@@ -1,0 +1,124 @@
+//! From text to expressions and plans.
+
+use super::lower::{lower_expression, lower_query};
+use super::names;
+use super::pretty;
+use super::syntax::SparkDialect;
+use crate::functions::error::spark;
+use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::sql::parser::Statement as DfStatement;
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias, Query, Statement};
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// Misspelt names that a query may have before we stop correcting.
+const CORRECTIONS_MAX: usize = 256;
+
+/// Plans an expression of Spark SQL over the columns of `schema`: `v > 2 AND k LIKE 'a%'`.
+///
+/// # Errors
+///
+/// `PARSE_SYNTAX_ERROR`, or what planning refuses.
+pub fn parse_expression(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Expr> {
+    let (expr, alias) = read(text)?;
+    let planned = plan(state, expr, schema)?;
+    Ok(match alias {
+        Some(alias) => planned.alias(alias),
+        None => planned,
+    })
+}
+
+/// Like [`parse_expression`] for a column of a SELECT: it gets the alias that is written, or the
+/// name that Spark would give it.
+///
+/// # Errors
+///
+/// As for [`parse_expression`].
+pub fn parse_projection(state: &SessionState, text: &str, schema: &DFSchema) -> Result<Expr> {
+    let (expr, alias) = read(text)?;
+    let name = match alias {
+        Some(alias) => Some(alias),
+        None => match &expr {
+            SqlExpr::Identifier(ident) => Some(ident.value.clone()),
+            other => pretty::column_name(other),
+        },
+    };
+    let planned = plan(state, expr, schema)?;
+    Ok(match name {
+        Some(name) if planned.schema_name().to_string() != name => planned.alias(name),
+        _ => planned,
+    })
+}
+
+fn read(text: &str) -> Result<(SqlExpr, Option<String>)> {
+    let dialect = SparkDialect;
+    let syntax =
+        |e: datafusion::sql::sqlparser::parser::ParserError| syntax_error(text, &e.to_string());
+    let mut parser = Parser::new(&dialect).try_with_sql(text).map_err(syntax)?;
+    let ExprWithAlias { expr, alias } = parser.parse_expr_with_alias().map_err(syntax)?;
+    let next = parser.peek_token();
+    if next.token != Token::EOF {
+        return Err(syntax_error(text, &format!("unexpected `{}`", next.token)));
+    }
+    Ok((expr, alias.map(|alias| alias.value)))
+}
+
+fn syntax_error(text: &str, what: &str) -> DataFusionError {
+    let what = what.trim_start_matches("sql parser error: ");
+    spark("PARSE_SYNTAX_ERROR", format!("cannot read `{text}`: {what}"))
+}
+
+fn plan(state: &SessionState, mut expr: SqlExpr, schema: &DFSchema) -> Result<Expr> {
+    names::respell_expression(&mut expr, schema);
+    lower_expression(&mut expr);
+    state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, schema)
+}
+
+/// Plans a query that was read with [`SparkDialect`] and not lowered yet. Tables are those of the
+/// session's catalog; names of columns are found whatever their case.
+///
+/// # Errors
+///
+/// What planning refuses.
+pub async fn plan_query(state: &SessionState, mut query: Query) -> Result<LogicalPlan> {
+    lower_query(&mut query);
+    let mut corrections = 0;
+    loop {
+        let statement = Statement::Query(Box::new(query.clone()));
+        let statement = DfStatement::Statement(Box::new(statement));
+        let error = match state.statement_to_plan(statement).await {
+            Ok(plan) => return Ok(plan),
+            Err(error) => error,
+        };
+        corrections += 1;
+        match names::correction(&error) {
+            Some((wanted, meant))
+                if corrections <= CORRECTIONS_MAX && names::uses(&query, &wanted) =>
+            {
+                names::respell_query(&mut query, &wanted, &meant);
+            }
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Reads and plans one query: `SELECT ...`, `WITH ...`, `VALUES ...`.
+///
+/// # Errors
+///
+/// `PARSE_SYNTAX_ERROR`, or what planning refuses.
+pub async fn plan_sql(state: &SessionState, text: &str) -> Result<LogicalPlan> {
+    let dialect = SparkDialect;
+    let syntax =
+        |e: datafusion::sql::sqlparser::parser::ParserError| syntax_error(text, &e.to_string());
+    let mut parser = Parser::new(&dialect).try_with_sql(text).map_err(syntax)?;
+    let query = parser.parse_query().map_err(syntax)?;
+    while parser.consume_token(&Token::SemiColon) {}
+    let next = parser.peek_token();
+    if next.token != Token::EOF {
+        return Err(syntax_error(text, &format!("unexpected `{}`", next.token)));
+    }
+    plan_query(state, *query).await
+}

@@ -1,0 +1,178 @@
+//! `min` and `max`. DataFusion's, but for floats: NaN is the greatest number.
+
+use super::definition::OneGroup;
+use super::groups::{StateBuilder, each_valid, emit, nullable, own_groups};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
+use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
+use datafusion::common::{Result, internal_err};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature,
+};
+use std::cmp::Ordering;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+pub(super) fn functions() -> Vec<Arc<AggregateUDF>> {
+    [(Extreme::Min, min_udaf()), (Extreme::Max, max_udaf())]
+        .into_iter()
+        .map(|(extreme, inner)| Arc::new(AggregateUDF::from(MinMax { extreme, inner })))
+        .collect()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Extreme {
+    Min,
+    Max,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct MinMax {
+    extreme: Extreme,
+    inner: Arc<AggregateUDF>,
+}
+
+impl AggregateUDFImpl for MinMax {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(types)
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.inner.state_fields(args)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(match args.return_field.data_type() {
+            DataType::Float32 => Box::new(OneGroup(Floats::<Float32Type>::new(self.extreme))),
+            DataType::Float64 => Box::new(OneGroup(Floats::<Float64Type>::new(self.extreme))),
+            _ => self.inner.accumulator(args)?,
+        })
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        matches!(args.return_field.data_type(), DataType::Float32 | DataType::Float64)
+            || self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(match args.return_field.data_type() {
+            DataType::Float32 => Box::new(Floats::<Float32Type>::new(self.extreme)),
+            DataType::Float64 => Box::new(Floats::<Float64Type>::new(self.extreme)),
+            _ => self.inner.create_groups_accumulator(args)?,
+        })
+    }
+}
+
+/// Floats in Spark's order: the two zeros are equal, NaN is above infinity and equal to itself.
+fn order(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+#[derive(Debug)]
+struct Floats<T: ArrowPrimitiveType> {
+    extreme: Extreme,
+    values: Vec<T::Native>,
+    seen: Vec<bool>,
+}
+
+impl<T: ArrowPrimitiveType> Floats<T>
+where
+    T::Native: Into<f64>,
+{
+    fn new(extreme: Extreme) -> Self {
+        Self { extreme, values: Vec::new(), seen: Vec::new() }
+    }
+
+    fn take(&mut self, group: usize, value: T::Native) {
+        let better = match (self.seen[group], self.extreme) {
+            (false, _) => true,
+            (true, Extreme::Min) => order(value.into(), self.values[group].into()).is_lt(),
+            (true, Extreme::Max) => order(value.into(), self.values[group].into()).is_gt(),
+        };
+        if better {
+            self.values[group] = value;
+            self.seen[group] = true;
+        }
+    }
+}
+
+impl<T: ArrowPrimitiveType> StateBuilder for Floats<T> {
+    fn grow(&mut self, groups: usize) {
+        if groups > self.values.len() {
+            self.values.resize(groups, T::default_value());
+            self.seen.resize(groups, false);
+        }
+    }
+
+    fn peek(&self) -> Result<ArrayRef> {
+        Ok(Arc::new(nullable::<T>(self.values.clone(), self.seen.clone())))
+    }
+
+    fn peek_state(&self) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.peek()?])
+    }
+}
+
+impl<T: ArrowPrimitiveType + Send> GroupsAccumulator for Floats<T>
+where
+    T::Native: Into<f64>,
+{
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        count: usize,
+    ) -> Result<()> {
+        self.grow(count);
+        let Some(values) = values.first() else { return internal_err!("extreme of nothing") };
+        each_valid(values.as_primitive::<T>(), groups, filter, |group, value| {
+            self.take(group, value);
+            Ok(())
+        })
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], count: usize) -> Result<()> {
+        self.update_batch(values, groups, None, count)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let (values, seen) = (emit(emit_to, &mut self.values), emit(emit_to, &mut self.seen));
+        Ok(Arc::new(nullable::<T>(values, seen)))
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.evaluate(emit_to)?])
+    }
+
+    fn convert_to_state(
+        &self,
+        values: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+    ) -> Result<Vec<ArrayRef>> {
+        let rows = values.first().map_or(0, |v| v.len());
+        let mut one_each = Self::new(self.extreme);
+        one_each.update_batch(values, &own_groups(rows), filter, rows)?;
+        one_each.state(EmitTo::All)
+    }
+
+    fn size(&self) -> usize {
+        self.values.capacity() * size_of::<T::Native>() + self.seen.capacity()
+    }
+}

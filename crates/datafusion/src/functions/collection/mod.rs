@@ -1,0 +1,34 @@
+//! Elements of arrays, maps and structs.
+
+mod field;
+mod list;
+mod map;
+mod order;
+mod sequence;
+mod sets;
+mod subscript;
+
+pub(crate) use field::{fields_of_items, find_field};
+pub(crate) use subscript::{Subscript, subscript};
+
+use crate::functions::function::Spec;
+use datafusion::logical_expr::ScalarUDF;
+use std::sync::Arc;
+
+/// The functions of this module that users call.
+pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
+    let mut functions: Vec<Arc<ScalarUDF>> =
+        [Subscript::ElementAt, Subscript::TryElementAt, Subscript::Get]
+            .into_iter()
+            .map(|kind| Arc::new(subscript::udf(kind)))
+            .collect();
+    let specs = [
+        list::functions(),
+        map::functions(),
+        order::functions(),
+        sequence::functions(),
+        sets::functions(),
+    ];
+    functions.extend(specs.into_iter().flatten().map(Spec::udf));
+    functions
+}

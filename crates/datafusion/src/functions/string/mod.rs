@@ -1,0 +1,29 @@
+//! Text.
+
+mod basic;
+pub(crate) use basic::reverse;
+mod encoding;
+mod find;
+mod hash;
+mod number;
+mod regex;
+
+use crate::functions::function::Spec;
+use datafusion::logical_expr::ScalarUDF;
+use std::sync::Arc;
+
+/// The functions of this module.
+pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
+    [
+        basic::functions(),
+        encoding::functions(),
+        find::functions(),
+        hash::functions(),
+        number::functions(),
+        regex::functions(),
+    ]
+    .into_iter()
+    .flatten()
+    .map(Spec::udf)
+    .collect()
+}

@@ -1,0 +1,3 @@
+//! Integration tests of the DataFusion front.
+
+mod spark_facts;

@@ -1,0 +1,108 @@
+//! Expressions with the results that Spark 4.1 gives (ANSI, session zone UTC): one fact a line,
+//! `expression <tab> type <tab> value as text`, or `expression <tab> ERROR <tab> condition`.
+//!
+//! A line that starts with `≠` is a deliberate difference: what stands there is ours, and the
+//! comment lines above it say why.
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::execution::SessionState;
+use datafusion::physical_plan::collect;
+use datafusion::prelude::SessionContext;
+use fluvial_datafusion::dialect::{plan_sql, session_state_builder};
+use fluvial_datafusion::from_datafusion;
+
+/// What an expression or a query gives: type and value of its only column, or a condition.
+async fn evaluate(state: &SessionState, text: &str) -> Result<(String, String), String> {
+    let is_query = text.to_lowercase().starts_with("select ");
+    let query = if is_query { text.to_owned() } else { format!("SELECT {text} AS v") };
+    let shown = |e| {
+        let error = from_datafusion(e);
+        match error.condition() {
+            Some(condition) => condition.to_owned(),
+            None => format!("no condition: {error}"),
+        }
+    };
+    let plan = plan_sql(state, &query).await.map_err(shown)?;
+    let names: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
+    let columns = names.iter().map(|n| format!("typeof(`{n}`), cast(`{n}` AS STRING)"));
+    let columns = columns.collect::<Vec<_>>().join(", ");
+    let outer = plan_sql(state, &format!("SELECT {columns} FROM ({query})")).await;
+    let plan = state.create_physical_plan(&outer.map_err(shown)?).await.map_err(shown)?;
+    let batches = collect(plan, state.task_ctx()).await.map_err(shown)?;
+    Ok((types(&batches, &names), rows(&batches)))
+}
+
+fn cell(batch: &RecordBatch, column: usize, row: usize) -> String {
+    let text = batch.column(column).as_string::<i32>();
+    if text.is_null(row) { "None".to_owned() } else { text.value(row).to_owned() }
+}
+
+fn types(batches: &[RecordBatch], names: &[String]) -> String {
+    let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return String::new() };
+    if names.len() == 1 {
+        return cell(batch, 0, 0);
+    }
+    let field = |(i, name): (usize, &String)| format!("{name}:{}", cell(batch, 2 * i, 0));
+    let fields: Vec<String> = names.iter().enumerate().map(field).collect();
+    format!("struct<{}>", fields.join(","))
+}
+
+fn rows(batches: &[RecordBatch]) -> String {
+    let mut out = Vec::new();
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            let values = (0..batch.num_columns()).skip(1).step_by(2);
+            out.push(values.map(|column| cell(batch, column, row)).collect::<Vec<_>>().join(", "));
+        }
+    }
+    out.join(" | ")
+}
+
+async fn check(facts: &str) {
+    let state = SessionContext::new_with_state(session_state_builder().build()).state();
+    let mut wrong = Vec::new();
+    for line in facts.lines() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let line = line.strip_prefix('≠').unwrap_or(line);
+        let mut parts = line.split('\t');
+        let mut part = || parts.next().unwrap_or_default();
+        let (text, data_type, value) = (part(), part(), part().replace("\\n", "\n"));
+        let text = text.replace("\\t", "\t");
+        let expected = match data_type {
+            "ERROR" => Err(value),
+            _ => Ok((data_type.to_owned(), value)),
+        };
+        let found = evaluate(&state, &text).await;
+        if found != expected {
+            wrong.push(format!("{text}\n   expected {expected:?}\n      found {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} facts differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn literals() {
+    check(include_str!("facts/literals.tsv")).await;
+}
+
+#[tokio::test]
+async fn operators() {
+    check(include_str!("facts/operators.tsv")).await;
+}
+
+#[tokio::test]
+async fn aggregates() {
+    check(include_str!("facts/aggregates.tsv")).await;
+}
+
+#[tokio::test]
+async fn functions() {
+    check(include_str!("facts/functions.tsv")).await;
+}
+
+#[tokio::test]
+async fn casts() {
+    check(include_str!("facts/casts.tsv")).await;
+}
