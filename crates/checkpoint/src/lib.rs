@@ -10,9 +10,9 @@
 //! ```
 //!
 //! [`ObjectLog`] is the log. Its entries are created once and never changed, so two runs that
-//! meet on one checkpoint cannot damage it. On a local disk it should stand on [`DurableLocal`],
-//! which returns only when a power cut can no longer undo what it did; other stores are
-//! [`probe`]d for the one thing that the log needs of them.
+//! meet on one checkpoint cannot damage it. On a local disk it should stand on a store that
+//! returns only when a power cut can no longer undo what it did (`fluvial-local-store`); other
+//! stores are [`probe`]d for the one thing that the log needs of them.
 //!
 //! ```
 //! use fluvial_checkpoint::ObjectLog;
@@ -38,7 +38,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod create;
-mod durable_local;
 mod entry;
 pub mod evolution;
 pub mod format;
@@ -48,7 +47,6 @@ mod object_log;
 mod probe;
 mod retention;
 
-pub use durable_local::{Durability, DurableLocal, Offload};
 pub use evolution::compare;
 pub use layout::Layout;
 pub use object_log::ObjectLog;

@@ -26,8 +26,8 @@ const GENERATIONS: u32 = 16;
 ///
 /// # Torn entries
 ///
-/// A power cut may leave an object of which only the beginning reached the disk (never behind
-/// [`crate::DurableLocal`], and never on object stores). A torn newest plan without a commit
+/// A power cut may leave an object of which only the beginning reached the disk (never behind a
+/// store that syncs, and never on object stores). A torn newest plan without a commit
 /// was not acknowledged, so its batch never ran and is planned again; a torn newest commit means
 /// that its batch runs again. The torn object stays: whoever removed or replaced it might, a
 /// moment later, remove what another run put in its place. Instead the entry is elected once

@@ -1,8 +1,9 @@
 //! The log on a real disk.
 
 use crate::world::{assert_whole, plan, run_batches};
-use fluvial_checkpoint::{Durability, DurableLocal, ObjectLog, probe};
+use fluvial_checkpoint::{ObjectLog, probe};
 use fluvial_core::{BatchLog, QueryId, RunId};
+use fluvial_local_store::{Durability, DurableLocal};
 use fluvial_sim::block_on;
 use object_store::path::Path;
 use std::sync::Arc;
