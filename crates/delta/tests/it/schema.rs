@@ -2,9 +2,11 @@
 
 use crate::table::{drive, load, location, memory, numbers, opened, publish, read, spec};
 use arrow::array::{
-    ArrayRef, AsArray, Int32Array, RecordBatch, StringViewArray, TimestampMillisecondArray,
+    Array, ArrayRef, AsArray, BinaryViewArray, Date32Array, Decimal128Array, Int32Array,
+    Int64Builder, ListArray, MapBuilder, RecordBatch, StringBuilder, StringViewArray, StructArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, UInt64Array,
 };
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, Field, Int64Type};
 use fluvial_core::options::Options;
 use fluvial_core::{Error, OutputMode, Sink};
 use fluvial_delta::{DeltaOptions, DeltaSink};
@@ -48,6 +50,41 @@ fn a_new_table_has_delta_types_and_takes_arrow_s() {
         assert_eq!(micros.as_primitive::<Int64Type>().value(0), 1_500_000);
         let schema = load(&store).await.snapshot().unwrap().snapshot().arrow_schema();
         assert!(schema.fields().iter().all(|field| field.is_nullable()));
+    });
+}
+
+#[test]
+fn every_kind_of_value_comes_back() {
+    let store = memory();
+    drive(async {
+        let mut map = MapBuilder::new(None, StringBuilder::new(), Int64Builder::new());
+        map.keys().append_value("x");
+        map.values().append_value(1);
+        map.append(true).unwrap();
+        let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), None])]);
+        let field = Arc::new(Field::new("list", list.data_type().clone(), true));
+        let decimal = Decimal128Array::from(vec![12345]).with_precision_and_scale(10, 2).unwrap();
+        let rows = rows(vec![
+            ("local", Arc::new(TimestampMicrosecondArray::from(vec![-1]))),
+            ("unsigned", Arc::new(UInt64Array::from(vec![u64::MAX]))),
+            ("decimal", Arc::new(decimal)),
+            ("day", Arc::new(Date32Array::from(vec![-1]))),
+            ("bytes", Arc::new(BinaryViewArray::from(vec![&b"\xff"[..]]))),
+            ("map", Arc::new(map.finish())),
+            ("nested", Arc::new(StructArray::from(vec![(field, Arc::new(list) as ArrayRef)]))),
+        ]);
+        let (sink, _) = opened(&store, "q", OutputMode::Append, &rows).await;
+        publish(&sink, 0, &rows).await.unwrap();
+        let read = read(&store).await;
+        let shown = arrow::util::pretty::pretty_format_batches(&read).unwrap().to_string();
+        let line = shown.lines().nth(3).unwrap().replace(' ', "");
+        assert_eq!(
+            line,
+            "|1969-12-31T23:59:59.999999|18446744073709551615|123.45|1969-12-31|ff|{x:1}|\
+             {list:[1,]}|"
+        );
+        let table = load(&store).await;
+        assert_eq!(table.snapshot().unwrap().protocol().min_writer_version(), 7);
     });
 }
 
