@@ -2,9 +2,11 @@
 
 use crate::sql::argument::Argument;
 use crate::sql::place::Place;
-use datafusion::sql::sqlparser::ast::{Expr, Query};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectNamePart, Query, visit_relations};
 use fluvial_core::EventDuration;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// A query whose streaming relations stand aside.
 ///
@@ -23,6 +25,33 @@ impl LoweredQuery {
     /// The relation with a name.
     pub fn relation(&self, name: &str) -> Option<&Relation> {
         self.relations.iter().find(|relation| relation.name == name)
+    }
+
+    /// The tables and views that it names, in lower case and without their schemas. A name may
+    /// also be that of a WITH query.
+    pub fn table_names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let mut collect = |query: &Query| {
+            let _: ControlFlow<()> = visit_relations(query, |name| {
+                if let Some(ident) = name.0.last().and_then(ObjectNamePart::as_ident) {
+                    names.insert(ident.value.to_lowercase());
+                }
+                ControlFlow::Continue(())
+            });
+        };
+        collect(&self.query);
+        for relation in &self.relations {
+            if let Definition::Derived(query) = &relation.definition {
+                collect(query);
+            }
+        }
+        for relation in &self.relations {
+            names.remove(&relation.name);
+            if let Definition::Table { name, .. } = &relation.definition {
+                names.insert(name.table().to_lowercase());
+            }
+        }
+        names
     }
 
     /// Whether the text itself names a stream. A table in it may still be a view of one.

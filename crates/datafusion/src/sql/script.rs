@@ -1,5 +1,6 @@
 //! Scripts: statements with semicolons between them.
 
+use crate::dialect::SparkDialect;
 use crate::sql::create;
 use crate::sql::limits;
 use crate::sql::lower::lower;
@@ -7,7 +8,7 @@ use crate::sql::place::Source;
 use crate::sql::relation::{LoweredQuery, TableName};
 use crate::sql::statement::{Command, DropTable, Missing, RelationKind, SetOption, Statement};
 use crate::sql::token::{Tokens, is_word, shown, string, tokenize};
-use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect};
+use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use fluvial_core::options::nearest;
 use fluvial_core::{Error, Result};
@@ -25,7 +26,7 @@ use fluvial_core::{Error, Result};
 pub fn parse_script(text: &str) -> Result<Vec<Statement>> {
     // A byte order mark is not SQL, and editors on some systems write one.
     let source = Source::new(text.strip_prefix('\u{feff}').unwrap_or(text));
-    let dialect = dialect();
+    let dialect: &dyn Dialect = &SparkDialect;
     let tokens = tokenize(&source, dialect)?;
     let mut statements = Vec::new();
     let mut start = 0;
@@ -41,11 +42,6 @@ pub fn parse_script(text: &str) -> Result<Vec<Statement>> {
         start = end + 1;
     }
     Ok(statements)
-}
-
-/// How Spark SQL is cut into tokens and expressions.
-fn dialect() -> &'static dyn Dialect {
-    &DatabricksDialect
 }
 
 /// The statements that there are.

@@ -145,11 +145,12 @@ const UNITS: [&str; 20] = [
 /// Takes a number or a string with an optional sign.
 fn value(tokens: &mut Tokens<'_>) -> Option<String> {
     let signed = usize::from(matches!(tokens.peek(), Token::Minus | Token::Plus));
-    match tokens.peek_at(signed) {
-        Token::Number(..) | Token::SingleQuotedString(_) => {
-            let sign = if signed == 1 { shown(tokens.next()) } else { String::new() };
-            Some(sign + &shown(tokens.next()))
-        }
-        _ => None,
-    }
+    let value = match tokens.peek_at(signed) {
+        Token::Number(digits, _) => digits.clone(),
+        Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => format!("'{text}'"),
+        _ => return None,
+    };
+    let sign = if signed == 1 { shown(tokens.next()) } else { String::new() };
+    tokens.next();
+    Some(sign + &value)
 }

@@ -60,7 +60,7 @@ fn sources_stand_aside() {
              SELECT * FROM `$0`",
         ),
         (
-            "SELECT * FROM range(10) AS r, STREAM Rate_Micro_Batch(rowsPerBatch => 2000)",
+            "SELECT * FROM range(10) AS r, STREAM Rate_Micro_Batch(rowsPerBatch => 2000L)",
             "$0 = stream rate_micro_batch(rowsPerBatch => Number(\"2000\"))
              SELECT * FROM range(10) AS r, `$0`",
         ),
@@ -223,6 +223,16 @@ fn relations_are_in_the_order_in_which_they_can_be_planned() {
         assert_eq!(query.relation(&relation.name), Some(relation));
     }
     assert!(query.names_a_stream());
+}
+
+#[test]
+fn a_query_knows_the_tables_that_it_names() {
+    let text = "WITH x AS (SELECT * FROM A) SELECT * FROM x, s.B, STREAM C, read_files('f'), \
+                (SELECT * FROM d) WATERMARK t DELAY OF INTERVAL 1 DAY \
+                WHERE k IN (SELECT k FROM e WATERMARK t DELAY OF INTERVAL 1 DAY)";
+    let Command::Query(query) = one(text) else { panic!("a query") };
+    let names: Vec<String> = query.table_names().into_iter().collect();
+    assert_eq!(names, ["a", "b", "c", "d", "e", "x"]);
 }
 
 #[test]
