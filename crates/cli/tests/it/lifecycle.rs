@@ -1,0 +1,50 @@
+//! Programs that are stopped, and programs that meet.
+
+use crate::program::Folder;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+/// Goes on until somebody stops it.
+const ENDLESS: &str = "
+CREATE STREAMING TABLE ticks USING delta LOCATION 'out' TBLPROPERTIES (trigger = '100ms') AS
+SELECT timestamp, value FROM STREAM rate_micro_batch(rowsPerBatch => 10);
+SELECT 'never seen';
+";
+
+#[test]
+fn ctrl_c_stops_cleanly() {
+    let folder = Folder::with(ENDLESS);
+    for signal in ["-INT", "-TERM"] {
+        let program = folder.start(&[]);
+        let kill = Command::new("kill").args([signal, &program.child.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+        let (code, out, errors) = program.end();
+        assert_eq!(code, 0, "{errors}");
+        assert!(!out.contains("never seen"));
+    }
+}
+
+#[test]
+fn of_two_runs_one_says_that_the_other_has_taken_over() {
+    let folder = Folder::with(ENDLESS);
+    let runs = [folder.start(&[]), folder.start(&[])];
+    let ids = runs.each_ref().map(|run| run.child.id().to_string());
+    let (send, ended) = mpsc::channel();
+    let waiting = runs.map(|run| {
+        let send = send.clone();
+        thread::spawn(move || send.send(run.end()))
+    });
+    // Which of them depends on who plans the next batch first.
+    let (code, _, errors) = ended.recv().unwrap();
+    for id in ids {
+        // One of them has ended already.
+        let _ = Command::new("kill").args(["-INT", &id]).stderr(Stdio::null()).status();
+    }
+    let (other, _, other_errors) = ended.recv().unwrap();
+    for thread in waiting {
+        thread.join().unwrap().unwrap();
+    }
+    assert_eq!((code, other), (3, 0), "{errors}\n{other_errors}");
+    assert!(errors.contains("another run has taken over"), "{errors}");
+}

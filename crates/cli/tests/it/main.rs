@@ -1,0 +1,8 @@
+//! The program itself, as people run it.
+
+#![allow(clippy::unwrap_used)]
+
+mod clickstream;
+mod lifecycle;
+mod mistakes;
+mod program;

@@ -1,0 +1,66 @@
+//! What people get wrong, and what they read then.
+
+use crate::program::Folder;
+
+/// Runs a script; gives the exit code and what it says.
+fn run(script: &str, args: &[&str]) -> (i32, String) {
+    let output = Folder::with(script).run(args);
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn wrong_sql_is_shown_where_it_is_wrong() {
+    let (code, text) = run("SELECT 1;\nSELECT a,, b\n", &[]);
+    assert_eq!(code, 1);
+    assert!(text.contains("pipeline.sql: line 2, column 10: expected an expression"), "{text}");
+    assert!(text.contains("2 | SELECT a,, b\n"), "{text}");
+}
+
+#[test]
+fn nothing_runs_before_the_whole_script_is_read() {
+    let folder = Folder::with("CREATE STREAMING TABLE t AS SELECT * FROM STREAM rate(); CRATE x;");
+    assert_eq!(folder.run(&[]).status.code(), Some(1));
+    assert!(!folder.path().join(".fluvial").exists());
+}
+
+#[test]
+fn wrong_usage_ends_with_two() {
+    for (args, expected) in [
+        (&["--trigger", "soon"][..], "none of default, once, available-now"),
+        (&["--set", "state.partition=4"], "state.partitions"),
+        (&["--set", "state.partitions=many"], "state.partitions"),
+    ] {
+        let (code, text) = run("SELECT 1", args);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+    let nowhere = Folder::new();
+    let output = nowhere.run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("there is no file pipeline.sql"));
+    let output = nowhere.fluvial(&["checkpoint", "show", "."]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn names_that_are_almost_right_are_told() {
+    let files = |option: &str| {
+        format!(
+            "CREATE STREAMING TABLE t USING noop AS SELECT * FROM STREAM \
+             read_files('in', format => 'json', schema => 'a int', {option})"
+        )
+    };
+    let (code, text) = run(&files("maxFilePerTrigger => 1"), &[]);
+    assert_eq!(code, 1);
+    assert!(text.contains("pipeline.sql: line 1, column 1"), "{text}");
+    assert!(text.contains("maxFilesPerTrigger"), "{text}");
+}
+
+#[test]
+fn a_source_that_is_not_there_is_named() {
+    let script = "CREATE STREAMING TABLE t USING noop AS SELECT * FROM STREAM \
+                  read_files('landing', format => 'json', schema => 'a int')";
+    let (code, text) = run(script, &[]);
+    assert_eq!(code, 1);
+    assert!(text.contains("landing"), "{text}");
+}

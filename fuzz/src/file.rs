@@ -1,0 +1,74 @@
+//! Bytes as a file in a folder, read by the file source as a query would.
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use fluvial_core::ddl::parse_ddl;
+use fluvial_core::{BatchId, Options, PlanRequest, Result, RunId, Source};
+use fluvial_sim::{Disk, block_on};
+use fluvial_sources::{FileFormat, FilePlace, FileSource};
+use futures::TryStreamExt;
+use object_store::ObjectStore;
+use object_store::chunked::ChunkedStore;
+use object_store::path::Path;
+use std::sync::Arc;
+
+/// A file and how it is read.
+#[derive(Debug, Clone)]
+pub struct File<'a> {
+    /// What the file is taken for.
+    pub format: FileFormat,
+    /// Its columns; without them they are inferred.
+    pub ddl: Option<&'a str>,
+    /// Options of the format.
+    pub options: Vec<(&'a str, &'a str)>,
+    /// What is in it.
+    pub bytes: &'a [u8],
+    /// How many bytes the store hands out at a time.
+    pub chunk: usize,
+}
+
+impl File<'_> {
+    /// The same file, read with one more option.
+    #[must_use]
+    pub fn with(&self, name: &'static str, text: &'static str) -> Self {
+        let mut file = self.clone();
+        file.options.push((name, text));
+        file
+    }
+
+    /// All rows, in one batch.
+    ///
+    /// # Errors
+    ///
+    /// Those of the source.
+    pub fn read(&self) -> Result<RecordBatch> {
+        let disk = Disk::new();
+        disk.write("in/file", self.bytes.to_vec());
+        let store: Arc<dyn ObjectStore> =
+            Arc::new(ChunkedStore::new(disk.process().store(), self.chunk));
+        block_on(self.read_from(store))
+    }
+
+    async fn read_from(&self, store: Arc<dyn ObjectStore>) -> Result<RecordBatch> {
+        let place = FilePlace::new(Arc::clone(&store), "sim:///", "in")?;
+        let mut builder = FileSource::builder(place, self.format)
+            .options(Options::new(self.options.iter().copied()))
+            .log(store, Path::from("log"));
+        builder = match self.ddl {
+            Some(ddl) => builder.schema(parse_ddl(ddl)?),
+            None => builder.infer_schema(),
+        };
+        let source = builder.open().await?;
+        let (run, start) = (RunId::new("fuzz")?, source.initial().await?);
+        let (batch, limit) = (BatchId(0), source.read_limit());
+        let request =
+            PlanRequest { batch, run: &run, start: &start, limit, until: None, splits: 1 };
+        let range = source.plan(request).await?.expect("there is a file");
+        source.adopt(&range).await?;
+        let mut batches = Vec::new();
+        for split in &range.splits {
+            batches.extend(source.read(&range, split, None)?.try_collect::<Vec<_>>().await?);
+        }
+        Ok(concat_batches(&source.schema(), &batches)?)
+    }
+}
