@@ -187,7 +187,8 @@ pub trait Source: Send + Sync {
     async fn plan(&self, request: PlanRequest<'_>) -> Result<Option<SourceRange>>;
 
     /// Tells the source that `range` won: it is part of a durable plan. Called for every winning
-    /// plan in order, and after a restart once, with the range of the newest plan that has one.
+    /// plan in order, and after a restart once, with the range of the newest plan that has one
+    /// (without its splits if it refers to the source's own log).
     async fn adopt(&self, range: &SourceRange) -> Result<()>;
 
     /// Reads one split of an adopted range. `projection` lists the columns to build, in order.

@@ -167,19 +167,16 @@ pub(crate) fn after(plan: Arc<Plan>, commit: Commit) -> Position {
     }
 }
 
-/// The position before a planned batch, whose plan says all that the plan before it would.
+/// The position before a planned batch. The plan says all that the plan before it would, and
+/// its watermarks, too.
 fn at(plan: Arc<Plan>, base: Option<Commit>) -> Position {
-    let (base, watermarks) = match base {
-        Some(commit) => (commit.snapshots, commit.watermarks),
-        None => (Vec::new(), Watermarks::new()),
-    };
     Position {
         next: plan.batch,
         starts: plan.ends.clone(),
         rerun: Some(plan),
         last: None,
-        base: base.into(),
-        watermarks,
+        base: base.map(|commit| commit.snapshots).unwrap_or_default().into(),
+        watermarks: Watermarks::new(),
     }
 }
 

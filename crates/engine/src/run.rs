@@ -42,7 +42,7 @@ pub(crate) struct Position {
     pub(crate) starts: BTreeMap<SourceId, Offset>,
     /// The elected snapshots that the next batch reads.
     pub(crate) base: Arc<[Snapshot]>,
-    /// The watermarks that the next batch evicts with.
+    /// The watermarks that the next batch evicts with; a rerun brings its own.
     pub(crate) watermarks: Watermarks,
 }
 

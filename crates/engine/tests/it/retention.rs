@@ -8,9 +8,11 @@ use crate::scenarios::{build_windows, expect_windows};
 use crate::world::{commit, go, newest, parts, plan};
 use fluvial_checkpoint::Retention;
 use fluvial_core::{
-    Error, KeyGroupRange, Result, Snapshot, StateBackend, StateStore, StateVersion, StoreId,
+    BatchId, Error, KeyGroupRange, Result, Snapshot, StateBackend, StateStore, StateVersion,
+    StoreId,
 };
-use fluvial_sim::Disk;
+use fluvial_engine::{Engine, Unobserved};
+use fluvial_sim::{Disk, block_on};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +61,24 @@ fn young_commits_stay_however_many() {
     go(&Parts { run: "second".into(), ..parts });
     assert!(commit(&disk, 0).is_none(), "those of an earlier run are known, too");
     assert!(commit(&disk, newest(&disk).batch.0 - 1).is_some());
+}
+
+#[test]
+fn the_newest_two_commits_stay_whatever_the_rules_say() {
+    let rows: Vec<_> = (0..6).map(|i| (i, i)).collect();
+    let (disk, source) = (Disk::new(), Script::new(&rows));
+    let mut spec = parts(&disk, "first", &source.limited(1)).spec();
+    spec.environment.rules.retain_from = Arc::new(|_, _| BatchId(u64::MAX));
+    let engine = block_on(Engine::open(spec, Arc::new(Unobserved))).unwrap();
+    let query = engine.query();
+    block_on(engine.run());
+    assert!(query.exception().is_none() && query.warnings().is_empty());
+    let last = newest(&disk);
+    let before = commit(&disk, last.batch.0 - 1).unwrap();
+    for snapshot in last.snapshots.iter().chain(&before.snapshots) {
+        assert!(disk.read(&snapshot.token).is_some(), "{}", snapshot.token);
+    }
+    assert_eq!(disk.paths_under("state").len(), 4, "and nothing else");
 }
 
 /// Cannot delete.
