@@ -9,8 +9,8 @@ use super::{Cleaned, FileSource, Inner, infer, listing, partition};
 use crate::format::{FileDecoder, FileFormat};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use fluvial_core::{Error, Options, Result, ddl};
-use object_store::ObjectStore;
 use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
 use std::sync::{Arc, Mutex};
 
 /// Describes a file source.
@@ -90,6 +90,9 @@ impl FileSourceBuilder {
         } else {
             Vec::new()
         };
+        if folders && files.is_empty() {
+            refuse_single_file(&self.place).await?;
+        }
         let partitions = if folders {
             let paths = files.iter().map(|file| file.path.as_str());
             partition::infer(self.place.root().as_ref(), paths)
@@ -149,6 +152,18 @@ impl FileSourceBuilder {
         let schema = Schema::new(fields);
         ddl::check_names(&schema)?;
         Ok(schema)
+    }
+}
+
+/// A path without anything below it may be a file's.
+async fn refuse_single_file(place: &FilePlace) -> Result<()> {
+    match place.store.head(place.root()).await {
+        Ok(_) => Err(Error::invalid(format!(
+            "{place} is a file: a source reads a folder, or a pattern such as {place}*"
+        ))
+        .with_condition("NOT_A_FOLDER")),
+        // Nothing there yet, or a store that does not say.
+        Err(_) => Ok(()),
     }
 }
 

@@ -38,7 +38,7 @@ struct Frozen {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     head: Option<Head>,
-    /// 16 bytes a file, for as long as the query lives: a file is never read twice, whatever
+    /// Some 25 bytes a file, for as long as the query lives: a file is never read twice, whatever
     /// its new modification time.
     taken: BTreeSet<u128>,
     /// What the newest listing found. Not a memory of plans: a file leaves it when it is taken

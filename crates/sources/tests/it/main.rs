@@ -7,5 +7,6 @@ mod cleaning;
 mod faults;
 mod formats;
 mod laws;
+mod local;
 mod query;
 mod refusals;

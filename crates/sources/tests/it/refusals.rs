@@ -60,3 +60,13 @@ fn a_pattern_that_matches_nothing_is_no_error() {
     let mut query = Query::start(&Disk::new(), &spec).unwrap();
     assert_eq!(query.batch().unwrap(), None);
 }
+
+#[test]
+fn the_path_of_one_file_is_refused() {
+    let disk = Disk::new();
+    disk.write("in/a.json", "{}");
+    let error = Query::start(&disk, &Spec::json("a INT").path("in/a.json")).err().unwrap();
+    assert_eq!(error.condition(), Some("NOT_A_FOLDER"));
+    let mut one = Query::start(&disk, &Spec::json("a INT").path("in/a.js?n")).unwrap();
+    assert_eq!(one.batch().unwrap().unwrap(), [""]);
+}
