@@ -37,6 +37,8 @@ pub(super) enum Node {
     If,
     Array,
     Map,
+    /// Texts or arrays.
+    Concat,
     /// An array or a map, whose elements become rows.
     Explode,
     ExplodeOuter,
@@ -66,6 +68,7 @@ const ALL: &[(Node, &str)] = &[
     (Node::If, "if"),
     (Node::Array, "array"),
     (Node::Map, "map"),
+    (Node::Concat, "concat"),
     (Node::Explode, "explode"),
     (Node::ExplodeOuter, "explode_outer"),
     (Node::PosExplode, "posexplode"),

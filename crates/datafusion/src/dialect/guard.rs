@@ -8,9 +8,7 @@ use crate::functions::cast::is_string;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result};
-use datafusion::logical_expr::{
-    BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, lit, when,
-};
+use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, lit, when};
 
 /// Guards an expression and all that it is made of. What is guarded already stays as it is.
 pub(super) fn guard_all(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -19,9 +17,11 @@ pub(super) fn guard_all(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             return Ok(Transformed::new(expr, false, TreeNodeRecursion::Jump));
         }
         match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })
-                if may_fail(&right, schema) && !is_guard(&right) =>
-            {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: op @ (Operator::And | Operator::Or),
+                right,
+            }) if may_fail(&right, schema) && !is_guard(&right) => {
                 let left = guard_all(*left, schema)?.data;
                 let right = guard_all(*right, schema)?.data;
                 let guarded = match op {
@@ -56,9 +56,8 @@ fn guarded_or(left: Expr, right: Expr) -> Result<Expr> {
 fn guarded_case(case: Case, schema: &DFSchema) -> Result<Expr> {
     let whole = |e: Expr| Ok::<Expr, DataFusionError>(guard_all(e, schema)?.data);
     let Case { expr, when_then_expr, else_expr } = case;
-    let branch = |(w, t): (Box<Expr>, Box<Expr>)| {
-        Ok((Box::new(whole(*w)?), Box::new(number(whole(*t)?))))
-    };
+    let branch =
+        |(w, t): (Box<Expr>, Box<Expr>)| Ok((Box::new(whole(*w)?), Box::new(number(whole(*t)?))));
     let branches = when_then_expr.into_iter().map(branch).collect::<Result<Vec<_>>>()?;
     let otherwise = else_expr.map(|e| Ok::<_, DataFusionError>(Box::new(number(whole(*e)?))));
     let numbers = Expr::Case(Case::new(expr, branches, otherwise.transpose()?));

@@ -5,10 +5,10 @@ use super::extension::{Node, text, text_of};
 use super::pretty;
 use super::types::type_of_function;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName,
-    OrderByKind, Query, Select, SelectItem, SetExpr, UnaryOperator, Value, VisitMut, VisitorMut,
-    WindowFrameBound, WindowType,
+    AccessExpr, BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause,
+    ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, UnaryOperator, Value, VisitMut,
+    VisitorMut, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
@@ -296,14 +296,11 @@ fn as_operator(name: &str, arguments: &[Expr]) -> Option<Expr> {
         ("zeroifnull", 1) => {
             Some(Node::Coalesce.of([arguments[0].clone(), number("0".to_owned())]))
         }
-        ("nullifzero", 1) => {
-            Some(Node::NullIf.of([arguments[0].clone(), number("0".to_owned())]))
-        }
+        ("nullifzero", 1) => Some(Node::NullIf.of([arguments[0].clone(), number("0".to_owned())])),
         // A unit of time is a bare word.
         ("timestampadd" | "dateadd" | "timestampdiff" | "datediff" | "date_diff", 3) => {
             let Expr::Identifier(unit) = &arguments[0] else { return None };
-            let function =
-                if name.ends_with("add") { "timestampadd" } else { "timestampdiff" };
+            let function = if name.ends_with("add") { "timestampadd" } else { "timestampdiff" };
             let mut all = vec![text(unit.value.clone())];
             all.extend_from_slice(&arguments[1..]);
             Some(call(function, all))
@@ -323,6 +320,7 @@ fn node_of(name: &str) -> Option<Node> {
         "if" | "iff" => Node::If,
         "array" | "make_array" => Node::Array,
         "map" => Node::Map,
+        "concat" => Node::Concat,
         "explode" => Node::Explode,
         "explode_outer" => Node::ExplodeOuter,
         "posexplode" => Node::PosExplode,

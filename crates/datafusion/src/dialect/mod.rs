@@ -22,6 +22,7 @@ mod operators;
 mod parse;
 mod planner;
 mod pretty;
+mod refusal;
 mod session;
 mod syntax;
 mod types;

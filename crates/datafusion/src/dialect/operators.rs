@@ -2,6 +2,7 @@
 
 use super::compare;
 use crate::functions::arithmetic::{self, Op, common_type, resolve};
+use crate::functions::calendar::MICROS_PER_DAY;
 use crate::functions::cast::{CastMode, cast_expr, is_string};
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{ExprSchema, Result, ScalarValue};
@@ -103,6 +104,10 @@ fn shifted_time(op: Op, left: &Expr, right: &Expr, lt: &DataType, rt: &DataType)
     };
     let micros = literal_micros(span)?;
     let span = Expr::Literal(ScalarValue::DurationMicrosecond(Some(micros)), None);
+    // Whole days of such a span count as days, which time zones make longer or shorter.
+    if micros.unsigned_abs() >= MICROS_PER_DAY.unsigned_abs() {
+        return Some(arithmetic::call(op, CastMode::Ansi, time.clone(), span));
+    }
     Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(time.clone()), operator, Box::new(span))))
 }
 
@@ -130,7 +135,6 @@ fn day_time(interval: Expr) -> Expr {
 
 /// A literal interval without months as a duration; others as they are.
 pub(super) fn as_duration(interval: Expr) -> Expr {
-    const MICROS_PER_DAY: i64 = 86_400_000_000;
     match &interval {
         Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(v)), _) if v.months == 0 => {
             let micros = i64::from(v.days) * MICROS_PER_DAY + v.nanoseconds / 1000;

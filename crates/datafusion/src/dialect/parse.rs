@@ -3,6 +3,7 @@
 use super::lower::{lower_expression, lower_query};
 use super::names;
 use super::pretty;
+use super::refusal;
 use super::syntax::SparkDialect;
 use crate::functions::error::spark;
 use datafusion::common::{DFSchema, DataFusionError, Result};
@@ -73,7 +74,9 @@ fn syntax_error(text: &str, what: &str) -> DataFusionError {
 fn plan(state: &SessionState, mut expr: SqlExpr, schema: &DFSchema) -> Result<Expr> {
     names::respell_expression(&mut expr, schema);
     lower_expression(&mut expr);
-    state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, schema)
+    state
+        .create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, schema)
+        .map_err(refusal::named)
 }
 
 /// Plans a query that was read with [`SparkDialect`] and not lowered yet. Tables are those of the
@@ -84,6 +87,7 @@ fn plan(state: &SessionState, mut expr: SqlExpr, schema: &DFSchema) -> Result<Ex
 /// What planning refuses.
 pub async fn plan_query(state: &SessionState, mut query: Query) -> Result<LogicalPlan> {
     lower_query(&mut query);
+    refusal::check_limit(&query)?;
     let mut corrections = 0;
     loop {
         let statement = Statement::Query(Box::new(query.clone()));
@@ -99,7 +103,7 @@ pub async fn plan_query(state: &SessionState, mut query: Query) -> Result<Logica
             {
                 names::respell_query(&mut query, &wanted, &meant);
             }
-            _ => return Err(error),
+            _ => return Err(refusal::named(error)),
         }
     }
 }

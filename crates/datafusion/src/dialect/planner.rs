@@ -9,12 +9,11 @@ use crate::functions::cast::{
 };
 use crate::functions::error::{spark, wrong_arguments};
 use crate::functions::zone::Zone;
-use crate::functions::{collection, negate_udf};
+use crate::functions::{self, collection, negate_udf};
 use arrow::datatypes::{DataType, Field, IntervalMonthDayNano};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, TableReference, internal_err};
 use datafusion::functions::core as core_functions;
 use datafusion::functions_nested::make_array::make_array;
-use datafusion::functions_nested::map::map_udf;
 use datafusion::logical_expr::expr::{InList, NullTreatment, ScalarFunction, Unnest};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawDictionaryExpr,
@@ -277,6 +276,7 @@ fn plan_node(node: Node, mut values: Vec<Expr>, schema: &DFSchema) -> Result<Exp
         Node::Least => several(core_functions::least(), "least", values, schema),
         Node::Array => Ok(make_array(to_common_type("array", values, schema)?)),
         Node::Map => map(values, schema),
+        Node::Concat => concat(values, schema),
         Node::Explode | Node::ExplodeOuter => {
             let outer = node == Node::ExplodeOuter;
             let [value] = values.as_slice() else { return Err(wrong("1")) };
@@ -335,6 +335,15 @@ fn several(
     }
 }
 
+/// `concat` of arrays is one array, of anything else a text.
+fn concat(values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let mut is_list = false;
+    for value in &values {
+        is_list |= matches!(value.get_type(schema)?, DataType::List(_));
+    }
+    Ok(scalar(functions::concat_udf(is_list), values))
+}
+
 fn map(values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     if values.len() % 2 == 1 {
         return Err(wrong_arguments("map", "an even number of", values.len()));
@@ -343,9 +352,10 @@ fn map(values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     for (i, value) in values.into_iter().enumerate() {
         if i % 2 == 0 { keys.push(value) } else { items.push(value) }
     }
-    let keys = make_array(to_common_type("map", keys, schema)?);
-    let items = make_array(to_common_type("map", items, schema)?);
-    Ok(scalar(map_udf(), vec![keys, items]))
+    let keys = to_common_type("map", keys, schema)?;
+    let items = to_common_type("map", items, schema)?;
+    let pairs = keys.into_iter().zip(items).flat_map(|(key, item)| [key, item]).collect();
+    Ok(scalar(collection::map_udf(), pairs))
 }
 
 fn explode(value: &Expr, outer: bool, schema: &DFSchema) -> Result<Expr> {

@@ -95,6 +95,8 @@ pub(crate) enum Gives {
     Timestamp,
     Binary,
     Of(fn(&[DataType]) -> Result<DataType>),
+    /// By the types and by the arguments that are constants.
+    OfConstants(fn(&[DataType], &[Option<&ScalarValue>]) -> Result<DataType>),
 }
 
 /// A function.
@@ -251,6 +253,7 @@ impl ScalarUDFImpl for Function {
             Gives::Timestamp => timestamp(),
             Gives::Binary => DataType::Binary,
             Gives::Of(of) => of(types)?,
+            Gives::OfConstants(of) => of(types, &vec![None; types.len()])?,
         })
     }
 
@@ -261,7 +264,11 @@ impl ScalarUDFImpl for Function {
             Nullable::Always => true,
             Nullable::Never => false,
         };
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+        let result = match &self.spec.gives {
+            Gives::OfConstants(of) => of(&types, args.scalar_arguments)?,
+            _ => self.return_type(&types)?,
+        };
+        Ok(Arc::new(Field::new(self.name(), result, nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

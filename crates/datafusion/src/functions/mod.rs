@@ -12,6 +12,7 @@ pub(crate) mod datetime;
 pub(crate) mod error;
 pub(crate) mod function;
 mod json;
+mod marker;
 mod math;
 mod registry;
 mod string;
@@ -21,5 +22,13 @@ pub(crate) mod zone;
 pub use aggregate::unsupported_aggregates;
 pub(crate) use arithmetic::negate_udf;
 use string::reverse as string_reverse;
+
+use datafusion::logical_expr::ScalarUDF;
 pub use registry::{aggregate_functions, register_all, scalar_functions};
+use std::sync::Arc;
 pub use window::{session_window_udf, window_time_udf, window_udf};
+
+/// `concat` of arrays or of texts.
+pub(crate) fn concat_udf(of_arrays: bool) -> Arc<ScalarUDF> {
+    if of_arrays { collection::concat_udf() } else { string::concat_udf() }
+}

@@ -19,6 +19,7 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(math::functions());
     functions.extend(json::functions());
     functions.extend([window_udf(), window_time_udf(), session_window_udf()]);
+    functions.push(super::marker::monotonically_increasing_id());
     functions
 }
 

@@ -6,6 +6,7 @@
 
 use super::cast::is_string;
 use super::error::{spark, unexpected_type, wrong_arguments};
+use crate::plan::event_time::{EVENT_TIME_KEY, is_window};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit, TimestampMicrosecondType};
 use datafusion::common::{Result, internal_err};
@@ -16,19 +17,6 @@ use datafusion::logical_expr::{
 use fluvial_core::ddl::timestamp;
 use fluvial_operators::{WindowSpec, window_time, window_type};
 use std::sync::Arc;
-
-/// Metadata key of the mark "this column is event time".
-const EVENT_TIME_KEY: &str = "fluvial.watermark";
-
-/// Whether the type is a window: a struct of `start` and `end`.
-fn is_window(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Struct(fields) => {
-            fields.len() == 2 && fields[0].name() == "start" && fields[1].name() == "end"
-        }
-        _ => false,
-    }
-}
 
 /// `window(time, size[, slide[, start]])`: a struct of `start` and `end`.
 pub fn window_udf() -> Arc<ScalarUDF> {

@@ -69,10 +69,6 @@ impl Zone {
         name.parse().ok().map(Self::Named)
     }
 
-    pub(crate) fn is_utc(self) -> bool {
-        matches!(self, Self::Fixed(0) | Self::Named(chrono_tz::UTC))
-    }
-
     /// The local reading of an instant, as microseconds.
     pub(crate) fn to_local(self, micros: i64) -> i64 {
         micros.saturating_add(self.offset_at(micros) * MICROS_PER_SECOND)

@@ -55,11 +55,19 @@ fn rows(batches: &[RecordBatch]) -> String {
             out.push(values.map(|column| cell(batch, column, row)).collect::<Vec<_>>().join(", "));
         }
     }
+    // Facts are of sets of rows.
+    out.sort();
     out.join(" | ")
 }
 
 async fn check(facts: &str) {
-    let state = SessionContext::new_with_state(session_state_builder().build()).state();
+    check_in("UTC", facts).await;
+}
+
+async fn check_in(zone: &str, facts: &str) {
+    let mut state = session_state_builder().build();
+    state.config_mut().options_mut().execution.time_zone = Some(zone.to_owned());
+    let state = SessionContext::new_with_state(state).state();
     let mut wrong = Vec::new();
     for line in facts.lines() {
         if line.is_empty() || line.starts_with('#') {
@@ -90,6 +98,11 @@ async fn literals() {
 #[tokio::test]
 async fn operators() {
     check(include_str!("facts/operators.tsv")).await;
+}
+
+#[tokio::test]
+async fn session_zone() {
+    check_in("America/New_York", include_str!("facts/new_york.tsv")).await;
 }
 
 #[tokio::test]

@@ -48,11 +48,6 @@ pub(super) trait Definition:
     /// The types of the state's columns.
     fn state(&self, types: &[DataType]) -> Result<Vec<DataType>>;
 
-    /// What the literal arguments must be.
-    fn check(&self, _: &Arguments<'_>) -> Result<()> {
-        Ok(())
-    }
-
     /// The state of one group.
     fn accumulator(&self, arguments: &Arguments<'_>) -> Result<Box<dyn Accumulator>>;
 

@@ -21,9 +21,9 @@ mod pick;
 mod quantile;
 mod refused;
 mod sum;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use refused::unsupported_aggregates;
 

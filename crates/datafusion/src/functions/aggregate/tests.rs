@@ -26,10 +26,7 @@ fn rows() -> RecordBatch {
         ("b", Arc::new(b.collect::<BooleanArray>())),
         (
             "dec",
-            Arc::new(
-                dec.collect::<Decimal128Array>()
-                    .with_data_type(DataType::Decimal128(10, 2)),
-            ),
+            Arc::new(dec.collect::<Decimal128Array>().with_data_type(DataType::Decimal128(10, 2))),
         ),
     ];
     let fields: Vec<Field> =
@@ -54,10 +51,16 @@ fn calls() -> Vec<(Arc<AggregateUDF>, Vec<&'static str>, Vec<ScalarValue>)> {
             "sum" | "try_sum" | "avg" | "try_avg" => {
                 (vec![vec!["v"], vec!["d"], vec!["dec"]], vec![])
             }
-            "min" | "max" | "first" | "last" | "any_value" | "collect_list" | "collect_set"
-            | "mode" | "approx_count_distinct" | "count" => {
-                (vec![vec!["v"], vec!["d"], vec!["s"], vec!["b"], vec!["dec"]], vec![])
-            }
+            "min"
+            | "max"
+            | "first"
+            | "last"
+            | "any_value"
+            | "collect_list"
+            | "collect_set"
+            | "mode"
+            | "approx_count_distinct"
+            | "count" => (vec![vec!["v"], vec!["d"], vec!["s"], vec!["b"], vec!["dec"]], vec![]),
             _ => (vec![vec!["d"]], vec![]),
         };
         for columns in columns {
@@ -124,8 +127,7 @@ fn merging_states_is_updating() {
         for cut in [0, 1, 4, 10] {
             let mut merged = expr.create_accumulator().unwrap();
             for (start, length) in [(0, cut), (cut, rows.num_rows() - cut)] {
-                let part: Vec<ArrayRef> =
-                    values.iter().map(|v| v.slice(start, length)).collect();
+                let part: Vec<ArrayRef> = values.iter().map(|v| v.slice(start, length)).collect();
                 let mut of_part = expr.create_accumulator().unwrap();
                 of_part.update_batch(&part).unwrap();
                 let state: Vec<ArrayRef> =
@@ -164,10 +166,8 @@ fn groups_agree_with_single_accumulators() {
             let rows_of: Vec<u32> =
                 (0..groups.len() as u32).filter(|r| groups[*r as usize] == group).collect();
             let indices = arrow::array::UInt32Array::from(rows_of);
-            let own: Vec<ArrayRef> = values
-                .iter()
-                .map(|v| arrow::compute::take(v, &indices, None).unwrap())
-                .collect();
+            let own: Vec<ArrayRef> =
+                values.iter().map(|v| arrow::compute::take(v, &indices, None).unwrap()).collect();
             let mut single = expr.create_accumulator().unwrap();
             single.update_batch(&own).unwrap();
             let expected = single.evaluate().unwrap();

@@ -10,12 +10,11 @@ mod text;
 mod udf;
 
 pub(crate) use decimal::{
-    decimal_text, div_half_up, double_from_decimal, fit as fit_decimal, parse_decimal,
-    power_of_ten, rescale,
+    decimal_text, div_half_up, fit as fit_decimal, parse_decimal, power_of_ten, rescale,
 };
 pub(crate) use parse::{parse_date, parse_double, parse_timestamp};
 pub(crate) use text::{double_text, write_value};
-pub(crate) use udf::{CastFunction, arrow_agrees, bad_literal, cast_expr, try_cast_expr};
+pub(crate) use udf::{arrow_agrees, bad_literal, cast_expr, try_cast_expr};
 
 use super::error::spark;
 use super::zone::Zone;

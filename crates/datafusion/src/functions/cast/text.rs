@@ -262,7 +262,7 @@ mod tests {
         let mut out = String::new();
         write_float(0.1, &mut out);
         write_float(123_456_789.0, &mut out);
-        assert_eq!(out, "0.11.23456792E8");
+        assert_eq!(out, "0.11.2345679E8");
     }
 
     #[test]

@@ -51,8 +51,13 @@ pub(super) fn functions() -> Vec<Spec> {
             }),
             flatten,
         ),
-        Spec::new(&["array_concat"], &[], Gives::Of(common_list), concat).and_more(Any),
+        concat_spec(),
     ]
+}
+
+/// `concat` of arrays.
+pub(super) fn concat_spec() -> Spec {
+    Spec::new(&["array_concat"], &[], Gives::Of(common_list), concat).and_more(Kind::Any)
 }
 
 /// The type, if it is one of arrays.
@@ -108,10 +113,7 @@ pub(super) fn of_places(
 }
 
 /// Arrays without the elements that are not kept.
-pub(super) fn rebuilt(
-    call: &Call<'_>,
-    keep: impl Fn(usize, usize) -> bool,
-) -> Result<ArrayRef> {
+pub(super) fn rebuilt(call: &Call<'_>, keep: impl Fn(usize, usize) -> bool) -> Result<ArrayRef> {
     let list = list(call, 0)?;
     let (mut places, mut lengths) = (Vec::new(), Vec::with_capacity(list.len()));
     for row in 0..list.len() {
@@ -282,7 +284,9 @@ fn slice(call: &Call<'_>) -> Result<ArrayRef> {
             if from == 0 || count < 0 {
                 return Err(spark(
                     "INVALID_PARAMETER_VALUE.START",
-                    format!("`slice` takes a start other than 0 and a length from 0, not {from} and {count}"),
+                    format!(
+                        "`slice` takes a start other than 0 and a length from 0, not {from} and {count}"
+                    ),
                 ));
             }
             let start = if from > 0 {

@@ -3,15 +3,13 @@
 use super::subscript::of_map;
 use crate::functions::error::{spark, unexpected_type};
 use crate::functions::function::{Call, Gives, Kind, Spec};
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, StructArray,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, internal_err};
-use fluvial_core::ddl::array_of;
+use fluvial_core::ddl::{array_of, map_of};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -93,6 +91,54 @@ fn contains_key(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(found.collect::<BooleanArray>()))
 }
 
+/// `map(key, value, ...)`: keys of one type and values of one type.
+pub(super) fn map_spec() -> Spec {
+    Spec::new(&["map"], &[], Gives::Of(map_type), make_map).and_more(Kind::Any).never_null()
+}
+
+fn map_type(types: &[DataType]) -> Result<DataType> {
+    match types {
+        [key, value, ..] => Ok(map_of(key.clone(), value.clone())),
+        _ => Ok(map_of(DataType::Utf8, DataType::Utf8)),
+    }
+}
+
+fn make_map(call: &Call<'_>) -> Result<ArrayRef> {
+    let DataType::Map(entries, ordered) = call.result else { return internal_err!("a map") };
+    let DataType::Struct(fields) = entries.data_type() else { return internal_err!("entries") };
+    let count = call.count() / 2;
+    let converter = RowConverter::new(vec![SortField::new(entry(call.result, 0)?)])?;
+    let side = |i: usize| -> Result<ArrayRef> {
+        let columns: Vec<&dyn Array> =
+            (0..count).map(|pair| call.args[2 * pair + i].as_ref()).collect();
+        let places: Vec<(usize, usize)> =
+            (0..call.rows).flat_map(|row| (0..count).map(move |pair| (pair, row))).collect();
+        if places.is_empty() {
+            return Ok(arrow::array::new_empty_array(fields[i].data_type()));
+        }
+        Ok(compute::interleave(&columns, &places)?)
+    };
+    let (keys, values) = (side(0)?, side(1)?);
+    if keys.null_count() > 0 || *keys.data_type() == DataType::Null {
+        return Err(spark("NULL_MAP_KEY", "a key is null: the keys of a map have values"));
+    }
+    let rows = converter.convert_columns(std::slice::from_ref(&keys))?;
+    for row in 0..call.rows {
+        let mut seen = BTreeSet::new();
+        if !(0..count).all(|pair| seen.insert(rows.row(row * count + pair).data())) {
+            return Err(duplicate_key());
+        }
+    }
+    let structs = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
+    let offsets = OffsetBuffer::from_repeated_length(count, call.rows);
+    let map = MapArray::try_new(Arc::clone(entries), offsets, structs, None, *ordered)?;
+    Ok(Arc::new(map))
+}
+
+fn duplicate_key() -> datafusion::common::DataFusionError {
+    spark("DUPLICATED_MAP_KEY", "a key comes twice: the keys of a map are different")
+}
+
 /// Null if one of them is; a key must come once only.
 fn concat(call: &Call<'_>) -> Result<ArrayRef> {
     let maps = (0..call.count()).map(|i| map(call, i)).collect::<Result<Vec<_>>>()?;
@@ -113,10 +159,7 @@ fn concat(call: &Call<'_>) -> Result<ArrayRef> {
             let offsets = map.value_offsets();
             for at in offsets[row] as usize..offsets[row + 1] as usize {
                 if !seen.insert(keys[i].row(at).data()) {
-                    return Err(spark(
-                        "DUPLICATED_MAP_KEY",
-                        "a key comes twice: the keys of a map are different",
-                    ));
+                    return Err(duplicate_key());
                 }
                 places.push((i, at));
             }

@@ -32,3 +32,13 @@ pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(specs.into_iter().flatten().map(Spec::udf));
     functions
 }
+
+/// `concat` of arrays.
+pub(crate) fn concat_udf() -> Arc<ScalarUDF> {
+    list::concat_spec().udf()
+}
+
+/// `map(key, value, ...)`.
+pub(crate) fn map_udf() -> Arc<ScalarUDF> {
+    map::map_spec().udf()
+}

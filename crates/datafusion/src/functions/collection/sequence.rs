@@ -5,9 +5,7 @@ use crate::functions::function::{Call, Gives, Kind, Spec};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute;
-use arrow::datatypes::{
-    DataType, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
-};
+use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit};
 use datafusion::common::{Result, internal_err};
 use fluvial_core::ddl::array_of;
 use std::sync::Arc;
@@ -23,10 +21,8 @@ fn result_type(types: &[DataType]) -> Result<DataType> {
     let Some(common) = crate::functions::arithmetic::common_type(&types[0], &types[1]) else {
         return Err(crate::functions::error::mismatch("sequence", &[&types[0], &types[1]]));
     };
-    let is_time = matches!(
-        common,
-        DataType::Date32 | DataType::Timestamp(TimeUnit::Microsecond, _)
-    );
+    let is_time =
+        matches!(common, DataType::Date32 | DataType::Timestamp(TimeUnit::Microsecond, _));
     if common.is_integer() || is_time {
         return Ok(array_of(common));
     }

@@ -18,16 +18,20 @@ pub(super) fn functions() -> Vec<Spec> {
     const TWO: &[Kind] = &[Kind::Any, Kind::Any];
     let both = || Gives::Of(common);
     vec![
-        Spec::new(&["array_distinct"], ONE, Gives::Of(|t| list_type("array_distinct", &t[0])), |c| {
-            combined(c, |own, _, out| distinct(own, out))
-        }),
+        Spec::new(
+            &["array_distinct"],
+            ONE,
+            Gives::Of(|t| list_type("array_distinct", &t[0])),
+            |c| combined(c, |own, _, out| distinct(own, out)),
+        ),
         Spec::new(&["array_union"], TWO, both(), |c| {
             combined(c, |a, b, out| distinct(&[a, b].concat(), out))
         }),
         Spec::new(&["array_intersect"], TWO, both(), |c| {
             combined(c, |a, b, out| {
                 let others: BTreeSet<&[u8]> = b.iter().map(|(key, _)| *key).collect();
-                let shared: Vec<_> = a.iter().filter(|(k, _)| others.contains(k)).copied().collect();
+                let shared: Vec<_> =
+                    a.iter().filter(|(k, _)| others.contains(k)).copied().collect();
                 distinct(&shared, out);
             })
         }),

@@ -11,8 +11,7 @@ use std::sync::Arc;
 pub(super) fn functions() -> Vec<Spec> {
     const ONE: &[Kind] = &[Kind::Text];
     vec![
-        Spec::new(&["get_json_object"], &[Kind::Text, Kind::Text], Gives::Text, get)
-            .may_be_null(),
+        Spec::new(&["get_json_object"], &[Kind::Text, Kind::Text], Gives::Text, get).may_be_null(),
         Spec::new(&["json_array_length"], ONE, Gives::Int, |c| {
             let length = |text: &str| match Value::parse(text) {
                 Some(Value::Array(items)) => i32::try_from(items.len()).ok(),
@@ -33,8 +32,8 @@ pub(super) fn functions() -> Vec<Spec> {
 }
 
 fn object_keys(call: &Call<'_>) -> Result<ArrayRef> {
-    let mut lists = ListBuilder::new(StringBuilder::new())
-        .with_field(Field::new("item", DataType::Utf8, true));
+    let mut lists =
+        ListBuilder::new(StringBuilder::new()).with_field(Field::new("item", DataType::Utf8, true));
     for text in call.text(0) {
         match text.and_then(Value::parse) {
             Some(Value::Object(fields)) => {
@@ -139,9 +138,7 @@ fn get(call: &Call<'_>) -> Result<ArrayRef> {
         match found.as_slice() {
             [] | [Value::Null] => None,
             [one] => Some(one.as_text()),
-            several => {
-                Some(Value::Array(several.iter().map(|v| (*v).clone()).collect()).as_text())
-            }
+            several => Some(Value::Array(several.iter().map(|v| (*v).clone()).collect()).as_text()),
         }
     };
     Ok(Arc::new(call.text(0).iter().enumerate().map(one).collect::<StringArray>()))

@@ -1,7 +1,9 @@
 //! `from_json`: text into values of a schema. What does not fit is null.
 
 use super::value::Value;
-use crate::functions::cast::{fit_decimal, parse_date, parse_decimal, parse_double, parse_timestamp};
+use crate::functions::cast::{
+    fit_decimal, parse_date, parse_decimal, parse_double, parse_timestamp,
+};
 use crate::functions::datetime::Pattern;
 use crate::functions::error::{spark, unexpected_type, wrong_arguments};
 use crate::functions::zone::Zone;
@@ -270,7 +272,8 @@ impl Reader {
             .flatten()
             .map(|item| Some(item).filter(|item| **item != Value::Null))
             .collect();
-        let nulls = NullBuffer::from_iter(values.iter().map(|v| matches!(v, Some(Value::Array(_)))));
+        let nulls =
+            NullBuffer::from_iter(values.iter().map(|v| matches!(v, Some(Value::Array(_)))));
         let inner = self.build(&flat, item.data_type())?;
         Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, inner, Some(nulls))?))
     }

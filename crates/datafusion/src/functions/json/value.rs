@@ -292,12 +292,8 @@ mod tests {
 
     #[test]
     fn what_is_read_is_written() {
-        for text in [
-            "null",
-            "[1,2.50,-3e5]",
-            r#"{"b":"x\"\n","a":{"c":[]},"b2":true}"#,
-            r#""é😀""#,
-        ] {
+        for text in ["null", "[1,2.50,-3e5]", r#"{"b":"x\"\n","a":{"c":[]},"b2":true}"#, r#""é😀""#]
+        {
             let mut out = String::new();
             Value::parse(text).unwrap().write(&mut out);
             assert_eq!(out, text);

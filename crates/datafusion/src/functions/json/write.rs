@@ -45,9 +45,14 @@ fn to_json(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new((0..call.rows).map(one).collect::<Result<StringArray>>()?))
 }
 
+/// Whether there is no value: a column of type VOID has none.
+fn is_absent(column: &dyn Array, row: usize) -> bool {
+    column.is_null(row) || *column.data_type() == DataType::Null
+}
+
 impl Writer {
     fn write(&self, column: &dyn Array, row: usize, out: &mut String) -> Result<()> {
-        if column.is_null(row) {
+        if is_absent(column, row) {
             out.push_str("null");
             return Ok(());
         }
@@ -57,7 +62,7 @@ impl Writer {
                 let mut first = true;
                 for (field, values) in fields.iter().zip(column.as_struct().columns()) {
                     // Fields without a value are left out.
-                    if values.is_null(row) {
+                    if is_absent(values, row) {
                         continue;
                     }
                     out.push_str(if first { "" } else { "," });
@@ -91,7 +96,10 @@ impl Writer {
                 }
                 out.push('}');
             }
-            DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32
+            DataType::Boolean
+            | DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
             | DataType::Int64 => write_value(column, row, self.zone, out)?,
             DataType::Decimal128(_, scale) => {
                 let value = column.as_primitive::<Decimal128Type>().value(row);
@@ -132,11 +140,11 @@ impl Writer {
 
 /// Bytes in base 64, with padding.
 fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] =
-        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0_u32, |v, b| v << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
+        let group =
+            chunk.iter().fold(0_u32, |v, b| v << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
         for i in 0..4 {
             let digit = (group >> (18 - 6 * i) & 63) as usize;
             out.push(if i <= chunk.len() { char::from(DIGITS[digit]) } else { '=' });

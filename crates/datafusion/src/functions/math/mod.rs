@@ -1,9 +1,9 @@
 //! Numbers.
 
+mod checks;
 mod doubles;
 mod random;
 mod rounding;
-mod checks;
 mod whole;
 
 use crate::functions::function::Spec;

@@ -1,15 +1,15 @@
 //! `abs`, `ceil`, `floor`, `round` and `bround`, in the types of Spark.
 
-use crate::functions::arithmetic::decimal_type;
-use crate::functions::cast::{div_half_up, fit_decimal, power_of_ten};
+use crate::functions::arithmetic::{decimal_of_integer, decimal_type};
+use crate::functions::cast::{CastMode, cast_array, div_half_up, fit_decimal, power_of_ten};
 use crate::functions::error::{overflow, spark};
 use crate::functions::function::{Call, Gives, Kind, Spec};
-use arrow::array::{Array, ArrayRef, AsArray, ArrowPrimitiveType, PrimitiveArray};
+use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::compute;
 use arrow::datatypes::{
     DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
 };
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, ScalarValue, internal_err};
 use std::sync::Arc;
 
 pub(super) fn functions() -> Vec<Spec> {
@@ -17,13 +17,13 @@ pub(super) fn functions() -> Vec<Spec> {
     const ONE: &[Kind] = &[Number];
     const SCALED: &[Kind] = &[Number, Int];
     let same = || Gives::Of(|types| Ok(types[0].clone()));
-    let whole = || Gives::Of(|types| Ok(whole_type(&types[0])));
-    let rounded = || Gives::Of(|types| Ok(rounded_type(&types[0])));
+    let whole = || Gives::OfConstants(|types, constants| whole_type(types, constants));
+    let rounded = || Gives::OfConstants(|types, constants| rounded_type(&types[0], constants));
     vec![
         Spec::new(&["abs"], ONE, same(), abs),
         Spec::new(&["positive"], ONE, same(), |c| Ok(Arc::clone(&c.args[0]))),
-        Spec::new(&["ceil", "ceiling"], ONE, whole(), |c| to_whole(c, Way::Up)),
-        Spec::new(&["floor"], ONE, whole(), |c| to_whole(c, Way::Down)),
+        Spec::new(&["ceil", "ceiling"], SCALED, whole(), |c| to_whole(c, Way::Up)).optional_from(1),
+        Spec::new(&["floor"], SCALED, whole(), |c| to_whole(c, Way::Down)).optional_from(1),
         Spec::new(&["round"], SCALED, rounded(), |c| round(c, Way::HalfUp)).optional_from(1),
         Spec::new(&["bround"], SCALED, rounded(), |c| round(c, Way::HalfEven)).optional_from(1),
     ]
@@ -37,22 +37,34 @@ enum Way {
     HalfEven,
 }
 
-fn whole_type(t: &DataType) -> DataType {
-    match t {
-        DataType::Decimal128(p, s) => {
-            decimal_type(i32::from(*p) - i32::from(*s) + 1, 0)
+/// Without a scale a whole number, with one a decimal.
+fn whole_type(types: &[DataType], constants: &[Option<&ScalarValue>]) -> Result<DataType> {
+    match (types, &types[0]) {
+        ([_], DataType::Decimal128(p, s)) => Ok(decimal_type(i32::from(*p) - i32::from(*s) + 1, 0)),
+        ([_], _) => Ok(DataType::Int64),
+        (_, DataType::Decimal128(..)) => rounded_type(&types[0], constants),
+        (_, other) => {
+            let exact = decimal_of_integer(other).unwrap_or(DataType::Decimal128(30, 15));
+            rounded_type(&exact, constants)
         }
-        _ => DataType::Int64,
     }
 }
 
-/// Without a scale: to a whole number.
-fn rounded_type(t: &DataType) -> DataType {
-    match t {
-        // The scale of the result is not known here: the value keeps its own.
-        DataType::Decimal128(p, s) => decimal_type(i32::from(*p) + 1, i32::from(*s)),
-        other => other.clone(),
+/// Decimals lose the digits that are rounded away; other numbers keep their type.
+fn rounded_type(t: &DataType, constants: &[Option<&ScalarValue>]) -> Result<DataType> {
+    let DataType::Decimal128(p, s) = t else { return Ok(t.clone()) };
+    let (whole, own) = (i32::from(*p) - i32::from(*s) + 1, i32::from(*s));
+    let scale = match constants.get(1) {
+        None => 0,
+        Some(Some(ScalarValue::Int32(Some(scale)))) => *scale,
+        // Not known yet: the value keeps its digits.
+        Some(_) => own,
+    };
+    if scale < 0 {
+        return Ok(decimal_type(whole.max(1 - scale), 0));
     }
+    let scale = own.min(scale);
+    Ok(DataType::Decimal128((whole + scale).min(38) as u8, scale as i8))
 }
 
 fn abs(call: &Call<'_>) -> Result<ArrayRef> {
@@ -95,16 +107,18 @@ fn divided(value: i128, by: i128, way: Way) -> i128 {
 
 fn to_whole(call: &Call<'_>, way: Way) -> Result<ArrayRef> {
     let array = &call.args[0];
-    match (array.data_type(), call.result) {
-        (DataType::Decimal128(_, scale), DataType::Decimal128(precision, _)) => {
-            let unit = power_of_ten(scale.unsigned_abs());
-            let values = array.as_primitive::<Decimal128Type>();
-            let values: PrimitiveArray<Decimal128Type> = values.try_unary(|v| {
-                fit_decimal(divided(v, unit, way), *precision).ok_or_else(|| overflow("a number"))
-            })?;
-            Ok(Arc::new(values.with_data_type(call.result.clone())))
-        }
-        (DataType::Float32 | DataType::Float64, _) => {
+    if let DataType::Decimal128(..) = call.result {
+        let exact = match array.data_type() {
+            DataType::Decimal128(..) => Arc::clone(array),
+            other => {
+                let to = decimal_of_integer(other).unwrap_or(DataType::Decimal128(30, 15));
+                cast_array(array, &to, CastMode::Ansi, call.zone)?
+            }
+        };
+        return round_decimals(&exact, call.result, scale_of(call)?, way);
+    }
+    match array.data_type() {
+        DataType::Float32 | DataType::Float64 => {
             let doubles = compute::cast(array, &DataType::Float64)?;
             let doubles = doubles.as_primitive::<Float64Type>();
             let to_long = |v: f64| if way == Way::Up { v.ceil() as i64 } else { v.floor() as i64 };
@@ -112,6 +126,27 @@ fn to_whole(call: &Call<'_>, way: Way) -> Result<ArrayRef> {
         }
         _ => Ok(compute::cast(array, &DataType::Int64)?),
     }
+}
+
+/// Decimals at a scale, in the type of the result.
+fn round_decimals(array: &ArrayRef, to: &DataType, scale: i32, way: Way) -> Result<ArrayRef> {
+    let (DataType::Decimal128(_, own), DataType::Decimal128(precision, result)) =
+        (array.data_type(), to)
+    else {
+        return internal_err!("a decimal stays one");
+    };
+    let (own, result) = (i32::from(*own), i32::from(*result));
+    let unit = |places: i32| power_of_ten(u8::try_from(places.clamp(0, 38)).unwrap_or(0));
+    // Cut what the scale does not have, then bring the rest to the result's own scale.
+    let (cut, up) = (unit(own - scale), unit(result - scale.min(own)));
+    let values = array.as_primitive::<Decimal128Type>();
+    let values: PrimitiveArray<Decimal128Type> = values.try_unary(|v| {
+        divided(v, cut, way)
+            .checked_mul(up)
+            .and_then(|v| fit_decimal(v, *precision))
+            .ok_or_else(|| overflow("a rounded number"))
+    })?;
+    Ok(Arc::new(values.with_data_type(to.clone())))
 }
 
 /// The scale of a call, which is a constant.
@@ -132,22 +167,7 @@ fn round(call: &Call<'_>, way: Way) -> Result<ArrayRef> {
     let scale = scale_of(call)?;
     let array = &call.args[0];
     match array.data_type() {
-        DataType::Decimal128(_, own) => {
-            let own = i32::from(*own);
-            let cut = u8::try_from((own - scale).clamp(0, 38)).unwrap_or(0);
-            let unit = power_of_ten(cut);
-            let DataType::Decimal128(precision, _) = call.result else {
-                return internal_err!("a decimal stays one");
-            };
-            let values = array.as_primitive::<Decimal128Type>();
-            let values: PrimitiveArray<Decimal128Type> = values.try_unary(|v| {
-                divided(v, unit, way)
-                    .checked_mul(unit)
-                    .and_then(|v| fit_decimal(v, *precision))
-                    .ok_or_else(|| overflow("a rounded number"))
-            })?;
-            Ok(Arc::new(values.with_data_type(call.result.clone())))
-        }
+        DataType::Decimal128(..) => round_decimals(array, call.result, scale, way),
         DataType::Float32 | DataType::Float64 => {
             let doubles = compute::cast(array, &DataType::Float64)?;
             let doubles = doubles.as_primitive::<Float64Type>();
@@ -164,12 +184,7 @@ fn round(call: &Call<'_>, way: Way) -> Result<ArrayRef> {
                     .map_err(|_| overflow("a rounded number"))
             })?;
             let rounded: ArrayRef = Arc::new(rounded);
-            crate::functions::cast::cast_array(
-                &rounded,
-                t,
-                crate::functions::cast::CastMode::Ansi,
-                call.zone,
-            )
+            cast_array(&rounded, t, CastMode::Ansi, call.zone)
         }
     }
 }

@@ -28,12 +28,7 @@ pub(super) fn functions() -> Vec<Spec> {
             let counts = values.map(|v| v.map(|v| v.count_ones() as i32));
             Ok(Arc::new(counts.collect::<Int32Array>()))
         }),
-        Spec::new(
-            &["bit_get", "getbit"],
-            &[Long, Int],
-            Gives::Of(|_| Ok(DataType::Int8)),
-            bit_get,
-        ),
+        Spec::new(&["bit_get", "getbit"], &[Long, Int], Gives::Of(|_| Ok(DataType::Int8)), bit_get),
     ]
 }
 

@@ -10,12 +10,16 @@ pub(super) fn functions() -> Vec<Spec> {
     use Kind::{Int, Text};
     const ONE: &[Kind] = &[Text];
     vec![
-        Spec::new(&["upper", "ucase"], ONE, Gives::Text, |c| map(c, |s, out| {
-            *out = s.to_uppercase();
-        })),
-        Spec::new(&["lower", "lcase"], ONE, Gives::Text, |c| map(c, |s, out| {
-            *out = s.to_lowercase();
-        })),
+        Spec::new(&["upper", "ucase"], ONE, Gives::Text, |c| {
+            map(c, |s, out| {
+                *out = s.to_uppercase();
+            })
+        }),
+        Spec::new(&["lower", "lcase"], ONE, Gives::Text, |c| {
+            map(c, |s, out| {
+                *out = s.to_lowercase();
+            })
+        }),
         Spec::new(&["initcap"], ONE, Gives::Text, |c| map(c, initcap)),
         Spec::new(
             &["length", "len", "char_length", "character_length"],
@@ -27,7 +31,7 @@ pub(super) fn functions() -> Vec<Spec> {
             lengths(c, str::len, 1)
         }),
         Spec::new(&["bit_length"], &[Kind::TextOrBinary], Gives::Int, |c| lengths(c, str::len, 8)),
-        Spec::new(&["concat"], &[], Gives::Text, concat).and_more(Text),
+        concat_spec(),
         Spec::new(&["left"], &[Text, Int], Gives::Text, |c| {
             with_count(c, |s, n, out| out.extend(s.chars().take(n.max(0) as usize)))
         }),
@@ -46,6 +50,11 @@ pub(super) fn functions() -> Vec<Spec> {
         Spec::new(&["translate"], &[Text, Text, Text], Gives::Text, translate),
         Spec::new(&["split_part"], &[Text, Text, Int], Gives::Text, split_part),
     ]
+}
+
+/// `concat` of texts.
+pub(super) fn concat_spec() -> Spec {
+    Spec::new(&["concat"], &[], Gives::Text, concat).and_more(Kind::Text)
 }
 
 /// Text by text.

@@ -91,9 +91,7 @@ fn decode(call: &Call<'_>) -> Result<ArrayRef> {
         };
         let text = match charset("decode", name)? {
             Charset::Utf8 => String::from_utf8(bytes.to_vec()).ok(),
-            Charset::Ascii => {
-                bytes.is_ascii().then(|| String::from_utf8_lossy(bytes).into_owned())
-            }
+            Charset::Ascii => bytes.is_ascii().then(|| String::from_utf8_lossy(bytes).into_owned()),
             Charset::Latin1 => Some(bytes.iter().map(|b| char::from(*b)).collect()),
             Charset::Utf16 => match bytes {
                 [0xff, 0xfe, rest @ ..] => units(rest, u16::from_le_bytes),

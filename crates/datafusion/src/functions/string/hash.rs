@@ -120,7 +120,8 @@ fn long(value: u64, seed: u32) -> u32 {
 /// Words of four bytes, then, unlike Murmur3 elsewhere, single bytes with their sign.
 fn bytes(bytes: &[u8], seed: u32) -> u32 {
     let (words, rest) = bytes.as_chunks::<4>();
-    let hash = words.iter().fold(seed, |hash, word| mix_hash(hash, mix_key(u32::from_le_bytes(*word))));
+    let hash =
+        words.iter().fold(seed, |hash, word| mix_hash(hash, mix_key(u32::from_le_bytes(*word))));
     let hash = rest.iter().fold(hash, |hash, byte| mix_hash(hash, mix_key(*byte as i8 as u32)));
     finish(hash, bytes.len() as u32)
 }

@@ -27,3 +27,8 @@ pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
     .map(Spec::udf)
     .collect()
 }
+
+/// `concat` of texts.
+pub(crate) fn concat_udf() -> Arc<ScalarUDF> {
+    basic::concat_spec().udf()
+}

@@ -176,8 +176,7 @@ fn extract(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn text_lists() -> ListBuilder<StringBuilder> {
-    ListBuilder::new(StringBuilder::new())
-        .with_field(Field::new("item", DataType::Utf8, true))
+    ListBuilder::new(StringBuilder::new()).with_field(Field::new("item", DataType::Utf8, true))
 }
 
 fn extract_all(call: &Call<'_>) -> Result<ArrayRef> {

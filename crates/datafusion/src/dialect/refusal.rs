@@ -1,0 +1,83 @@
+//! What DataFusion's planner refuses, under Spark's condition names.
+
+use crate::functions::error::spark;
+use crate::functions::unsupported_aggregates;
+use datafusion::common::{DataFusionError, Result, SchemaError};
+use datafusion::sql::sqlparser::ast::{Expr, LimitClause, Query, UnaryOperator, Value};
+
+/// The error with a condition, if it is one of those that Spark names.
+pub(super) fn named(error: DataFusionError) -> DataFusionError {
+    match condition(&error) {
+        Some((condition, message)) => spark(condition, message),
+        None => error,
+    }
+}
+
+fn condition(error: &DataFusionError) -> Option<(&'static str, String)> {
+    match error {
+        DataFusionError::SchemaError(inner, _) => match inner.as_ref() {
+            SchemaError::FieldNotFound { .. } => {
+                Some(("UNRESOLVED_COLUMN.WITH_SUGGESTION", inner.to_string()))
+            }
+            SchemaError::AmbiguousReference { .. } => {
+                Some(("AMBIGUOUS_REFERENCE", inner.to_string()))
+            }
+            _ => None,
+        },
+        DataFusionError::Plan(text) => of_text(text),
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
+            condition(inner)
+        }
+        DataFusionError::Collection(all) => all.iter().find_map(condition),
+        DataFusionError::Shared(inner) => condition(inner),
+        _ => None,
+    }
+}
+
+fn of_text(text: &str) -> Option<(&'static str, String)> {
+    if let Some(rest) = text.strip_prefix("Invalid function '") {
+        let name = rest.split('\'').next().unwrap_or_default();
+        let message = if unsupported_aggregates().contains(&name) {
+            format!("the aggregate function `{name}` of Spark is not supported")
+        } else {
+            let hint = rest.split_once(".\n").map_or("", |(_, hint)| hint);
+            format!("there is no function `{name}`. {hint}").trim_end().to_owned()
+        };
+        return Some(("UNRESOLVED_ROUTINE", message));
+    }
+    let is_table = text.starts_with("table '") && text.ends_with("not found");
+    is_table.then(|| ("TABLE_OR_VIEW_NOT_FOUND", text.to_owned()))
+}
+
+/// Refuses `LIMIT -1`.
+///
+/// # Errors
+///
+/// `INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE`.
+pub(super) fn check_limit(query: &Query) -> Result<()> {
+    let counts: Vec<&Expr> = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+            limit.iter().chain(offset.iter().map(|o| &o.value)).collect()
+        }
+        Some(LimitClause::OffsetCommaLimit { offset, limit }) => vec![offset, limit],
+        None => Vec::new(),
+    };
+    match counts.iter().find(|count| is_negative(count)) {
+        Some(count) => Err(spark(
+            "INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE",
+            format!("a limit is a number from 0, not {count}"),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn is_negative(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.starts_with('-'),
+            _ => false,
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => true,
+        _ => false,
+    }
+}
