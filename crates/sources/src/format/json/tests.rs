@@ -1,3 +1,5 @@
+mod model;
+
 use super::*;
 use crate::format::lines::Lines;
 use crate::format::{Batches, Decode};
