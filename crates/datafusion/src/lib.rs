@@ -4,5 +4,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod dialect;
+mod error;
+mod exec;
 pub mod functions;
+pub mod plan;
+mod runner;
 pub mod sql;
+
+pub use error::from_datafusion;
+pub use runner::DataFusionRunner;

@@ -4,16 +4,16 @@ use crate::error::from_datafusion;
 use crate::exec::{BatchRun, ExchangeExec, Gather, OperatorTotals, StatefulExec};
 use crate::plan::{StreamPlanner, StreamingPlan, bind_batch_time, operator_watermarks, physical};
 use async_trait::async_trait;
-use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use fluvial_core::{
-    BatchId, EvictWatermark, Operator, OperatorId, OperatorShape, OutputMode, PartitionId,
-    PinnedSettings, Result, Sink, Staged, Watermarks,
+    BatchId, EventTime, EvictWatermark, Operator, OperatorId, OperatorShape, OutputMode,
+    PartitionId, PinnedSettings, Result, Sink, Staged, Watermarks,
 };
 use fluvial_engine::{BatchContext, BatchOutput, BatchRunner, OperatorReport, RunnerShape};
 use futures::StreamExt;
@@ -41,8 +41,7 @@ impl DataFusionRunner {
     /// `Invalid` if an aggregate cannot keep its state.
     pub fn new(state: SessionState, plan: StreamingPlan) -> Result<Self> {
         let state = deterministic(state);
-        let operators =
-            physical::operators_of(&plan.template, &state).map_err(from_datafusion)?;
+        let operators = physical::operators_of(&plan.template, &state).map_err(from_datafusion)?;
         let mut shapes = BTreeMap::new();
         for (id, operator) in &operators {
             let shape = physical::shape_of(operator.as_ref(), id).map_err(from_datafusion)?;
@@ -51,13 +50,17 @@ impl DataFusionRunner {
         Ok(Self { state, plan, operators, shapes })
     }
 
-    async fn physical(&self, run: &Arc<BatchRun>) -> Result<(Arc<dyn ExecutionPlan>, SessionState)> {
+    async fn physical(
+        &self,
+        run: &Arc<BatchRun>,
+    ) -> Result<(Arc<dyn ExecutionPlan>, SessionState)> {
         let mut state = self.state.clone();
         state.config_mut().set_extension(Arc::clone(run));
         let time = run.plan().time;
         let template =
             bind_batch_time(self.plan.template.clone(), time).map_err(from_datafusion)?;
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(StreamPlanner)]);
+        let planner =
+            DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(StreamPlanner)]);
         let plan = planner.create_physical_plan(&template, &state).await;
         let plan = plan.and_then(gather_in_order).map_err(from_datafusion)?;
         Ok((plan, state))
@@ -114,6 +117,11 @@ impl BatchRunner for DataFusionRunner {
     ) -> bool {
         let policy = settings.watermark_policy;
         let (from, to) = (policy.combine(from), policy.combine(to));
+        // Spark's first watermark is the epoch: to come to it is no move. Ours says the same, so
+        // that batches have the same numbers.
+        if from.is_none() && to == Some(EventTime(0)) {
+            return false;
+        }
         let moved = operator_watermarks(&self.plan.template, from, to);
         self.operators.iter().any(|(id, operator)| {
             moved.get(id).is_some_and(|marks| {

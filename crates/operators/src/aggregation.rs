@@ -166,7 +166,8 @@ impl Operator for Aggregation {
         from: EvictWatermark,
         to: EvictWatermark,
     ) -> bool {
-        self.config.event_time != EventTimeKey::None && mode != OutputMode::Complete && to > from
+        // As in Spark, also without an event time among the groups.
+        mode != OutputMode::Complete && to > from
     }
 
     fn start(&self, info: BatchInfo) -> Result<Box<dyn OperatorRun>> {

@@ -16,6 +16,7 @@ mod analyzer;
 mod compare;
 mod extension;
 mod guard;
+mod literal;
 mod lower;
 mod names;
 mod operators;

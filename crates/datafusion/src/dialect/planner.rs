@@ -2,15 +2,13 @@
 
 use super::compare::to_common_type;
 use super::extension::Node;
+use super::literal;
 use super::operators;
-use super::types::{no_literal, simple_name, type_named};
-use crate::functions::cast::{
-    bad_literal, cast_expr, is_string, parse_date, parse_timestamp, try_cast_expr,
-};
+use super::types::{simple_name, type_named};
+use crate::functions::cast::{cast_expr, try_cast_expr};
 use crate::functions::error::{spark, wrong_arguments};
-use crate::functions::zone::Zone;
 use crate::functions::{self, collection, negate_udf};
-use arrow::datatypes::{DataType, Field, IntervalMonthDayNano};
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, TableReference, internal_err};
 use datafusion::functions::core as core_functions;
 use datafusion::functions_nested::make_array::make_array;
@@ -23,7 +21,6 @@ use datafusion::logical_expr::{
     Between, Case, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
-use fluvial_core::interval::CalendarInterval;
 use std::sync::Arc;
 
 /// Plans operators, literals and field access as Spark does.
@@ -233,8 +230,8 @@ fn plan_node(node: Node, mut values: Vec<Expr>, schema: &DFSchema) -> Result<Exp
     let count = values.len();
     let wrong = |expected: &str| wrong_arguments(node.name(), expected, count);
     match node {
-        Node::Number => number(text(&values, 0)?, text(&values, 1)?),
-        Node::Interval => interval(text(&values, 0)?),
+        Node::Number => literal::number(text(&values, 0)?, text(&values, 1)?),
+        Node::Interval => literal::interval(text(&values, 0)?),
         Node::Cast | Node::TryCast => {
             let to = type_named(text(&values, 1)?)?;
             let operand = values.swap_remove(0);
@@ -244,7 +241,7 @@ fn plan_node(node: Node, mut values: Vec<Expr>, schema: &DFSchema) -> Result<Exp
                 try_cast_expr(operand, &to, schema)
             }
         }
-        Node::TypedLiteral => typed_literal(text(&values, 0)?, text(&values, 1)?, schema),
+        Node::TypedLiteral => literal::typed(text(&values, 0)?, text(&values, 1)?, schema),
         Node::Negate => Ok(scalar(Arc::new(negate_udf()), values)),
         Node::Case => case(values, schema),
         Node::If => match values.len() {
@@ -369,81 +366,4 @@ fn explode(value: &Expr, outer: bool, schema: &DFSchema) -> Result<Expr> {
             Err(crate::functions::error::unexpected_type("explode", "an array or a map", &other))
         }
     }
-}
-
-/// The literal of a number: an integer in the smallest type from INT up, an exact decimal, or a
-/// double if it has an exponent.
-fn number(digits: &str, suffix: &str) -> Result<Expr> {
-    let out_of_range = |name: &str| {
-        spark(
-            "INVALID_NUMERIC_LITERAL_RANGE",
-            format!("the number {digits} is outside the range of {name}"),
-        )
-    };
-    Ok(match suffix {
-        "L" => lit(digits.parse::<i64>().map_err(|_| out_of_range("BIGINT"))?),
-        "S" => lit(digits.parse::<i16>().map_err(|_| out_of_range("SMALLINT"))?),
-        "Y" => lit(digits.parse::<i8>().map_err(|_| out_of_range("TINYINT"))?),
-        "D" => lit(digits.parse::<f64>().map_err(|_| out_of_range("DOUBLE"))?),
-        "F" => lit(digits.parse::<f32>().map_err(|_| out_of_range("FLOAT"))?),
-        "BD" => decimal(digits).ok_or_else(|| out_of_range("DECIMAL"))?,
-        _ if digits.contains(['e', 'E']) => {
-            lit(digits.parse::<f64>().map_err(|_| out_of_range("DOUBLE"))?)
-        }
-        _ => match (digits.parse::<i32>(), digits.parse::<i64>()) {
-            (Ok(value), _) => lit(value),
-            (_, Ok(value)) => lit(value),
-            _ => decimal(digits).ok_or_else(|| out_of_range("DECIMAL"))?,
-        },
-    })
-}
-
-/// A decimal of as many digits as are written.
-fn decimal(digits: &str) -> Option<Expr> {
-    let mantissa = digits.split(['e', 'E']).next()?;
-    let unsigned = mantissa.trim_start_matches(['-', '+']);
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let exponent: i32 = match digits.split_once(['e', 'E']) {
-        Some((_, exponent)) => exponent.parse().ok()?,
-        None => 0,
-    };
-    let scale = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?.max(0);
-    let significant = whole.trim_start_matches('0').len() + fraction.len();
-    let precision =
-        i32::try_from(significant).ok()?.checked_add(exponent.max(0))?.max(scale).max(1);
-    let (precision, scale) = (u8::try_from(precision).ok()?, i8::try_from(scale).ok()?);
-    let value = crate::functions::cast::parse_decimal(digits, precision, scale).ok().flatten()?;
-    (precision <= 38)
-        .then(|| Expr::Literal(ScalarValue::Decimal128(Some(value), precision, scale), None))
-}
-
-fn interval(text: &str) -> Result<Expr> {
-    let interval = CalendarInterval::parse(text).map_err(crate::error::plan)?;
-    let nanos = interval.micros.checked_mul(1000).ok_or_else(|| {
-        spark(
-            "INTERVAL_ARITHMETIC_OVERFLOW",
-            format!("the interval `{text}` is longer than 292 years"),
-        )
-    })?;
-    let value = IntervalMonthDayNano::new(interval.months, interval.days, nanos);
-    Ok(Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(value)), None))
-}
-
-/// `DATE '...'`, `TIMESTAMP '...'`. Text without a zone is read in the session's, when it runs.
-fn typed_literal(text: &str, name: &str, schema: &DFSchema) -> Result<Expr> {
-    let to = type_named(name)?;
-    let valid = match &to {
-        DataType::Date32 => parse_date(text).is_some(),
-        DataType::Timestamp(..) => parse_timestamp(text, Zone::UTC).is_some(),
-        t if is_string(t) => true,
-        _ => return Err(no_literal(name)),
-    };
-    if !valid {
-        return Err(bad_literal(&to, text));
-    }
-    if to == DataType::Date32 {
-        let days = parse_date(text).and_then(|days| i32::try_from(days).ok());
-        return Ok(Expr::Literal(ScalarValue::Date32(days), None));
-    }
-    cast_expr(lit(text), &to, schema)
 }

@@ -97,9 +97,8 @@ impl ExecutionPlan for BatchInputExec {
             let none = futures::stream::empty();
             return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, none)));
         };
-        let rows = source
-            .read(range, split, self.projection.as_deref())
-            .map_err(crate::error::plan)?;
+        let rows =
+            source.read(range, split, self.projection.as_deref()).map_err(crate::error::plan)?;
         let (run, id) = (Arc::clone(&run), self.source.clone());
         let rows = rows.map_err(crate::error::plan).inspect_ok(move |batch| {
             *run.report().source_rows.entry(id.clone()).or_default() += batch.num_rows() as u64;

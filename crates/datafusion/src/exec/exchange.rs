@@ -79,8 +79,7 @@ impl ExchangeExec {
 
     fn start(&self, context: &Arc<TaskContext>) -> Result<Lanes> {
         let inputs = self.input.output_partitioning().partition_count();
-        let reservation =
-            MemoryConsumer::new("FluvialExchange").register(context.memory_pool());
+        let reservation = MemoryConsumer::new("FluvialExchange").register(context.memory_pool());
         let reservation = Arc::new(Mutex::new(reservation));
         let mut outputs: Vec<Vec<_>> = (0..self.partitions).map(|_| Vec::new()).collect();
         let mut readers = JoinSet::new();
@@ -94,8 +93,7 @@ impl ExchangeExec {
             }
             let (route, reservation) = (Arc::clone(&self.route), Arc::clone(&reservation));
             readers.spawn(async move {
-                if let Err(error) = distribute(rows, route.as_ref(), &senders, &reservation).await
-                {
+                if let Err(error) = distribute(rows, route.as_ref(), &senders, &reservation).await {
                     let error = Arc::new(error);
                     for sender in &senders {
                         // A receiver that is gone needs no error.

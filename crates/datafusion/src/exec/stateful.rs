@@ -10,12 +10,17 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
-use fluvial_core::{Error, Operator, OperatorId, OperatorRun, PartitionId, StateStore, StoreId};
+use fluvial_core::{
+    Error, Operator, OperatorId, OperatorRun, OutputMode, PartitionId, StateStore, StoreId,
+};
 use futures::StreamExt;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{Sender, channel};
+
+/// The kind of a streaming limit.
+const LIMIT: &str = "globalLimit";
 
 /// How many output batches may wait for a slow reader.
 const OUTPUT_WAITING: usize = 4;
@@ -80,7 +85,11 @@ impl Task {
     }
 
     async fn process(&self, mut input: SendableRecordBatchStream) -> fluvial_core::Result<()> {
-        let info = self.run.info(&self.store.operator, self.partition);
+        let mut info = self.run.info(&self.store.operator, self.partition);
+        if self.operator.kind() == LIMIT {
+            // A limit only ever appends, also below the aggregation of a complete query.
+            info.mode = OutputMode::Append;
+        }
         let watch = &self.run.context().stopwatch;
         let mut state = self.run.open_store(&self.store, self.partition).await?;
         let mut active = self.operator.start(info)?;

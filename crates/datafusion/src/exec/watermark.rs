@@ -3,7 +3,9 @@
 use super::batch_run::BatchRun;
 use super::properties;
 use arrow::array::RecordBatch;
+use arrow::array::{Array, AsArray};
 use arrow::datatypes::SchemaRef;
+use arrow::datatypes::TimestampMicrosecondType;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -11,8 +13,6 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use fluvial_core::WatermarkId;
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::TimestampMicrosecondType;
 use fluvial_engine::EventTimeStats;
 use futures::StreamExt;
 use std::fmt;
@@ -34,8 +34,7 @@ impl WatermarkExec {
         id: WatermarkId,
         schema: SchemaRef,
     ) -> Self {
-        let properties =
-            properties::of(schema, input.output_partitioning().partition_count());
+        let properties = properties::of(schema, input.output_partitioning().partition_count());
         Self { input, column, id, properties }
     }
 }

@@ -3,8 +3,8 @@
 //! Below it a projection computes the grouping columns, so that late rows can be judged before
 //! anything is aggregated; above it another gives the columns the names that the query knows.
 
-use super::windows::{self, Assigned};
 use super::StreamAggregateNode;
+use super::windows::{self, Assigned};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::exprlist_to_fields;
 use datafusion::logical_expr::{
@@ -50,8 +50,7 @@ pub(crate) fn streaming(aggregate: Aggregate, operator: OperatorId) -> Result<Lo
         }
     }
     let input = LogicalPlanBuilder::from(input).project(columns)?.build()?;
-    let node =
-        StreamAggregateNode::try_new(input, group, aggr_expr, operator, key_names, meaning)?;
+    let node = StreamAggregateNode::try_new(input, group, aggr_expr, operator, key_names, meaning)?;
     let inner = LogicalPlan::Extension(Extension { node: Arc::new(node) });
     let names: Vec<Expr> = inner
         .schema()
@@ -59,8 +58,7 @@ pub(crate) fn streaming(aggregate: Aggregate, operator: OperatorId) -> Result<Lo
         .into_iter()
         .zip(schema.iter())
         .map(|(column, (qualifier, field))| {
-            let unchanged =
-                column.relation.as_ref() == qualifier && column.name == *field.name();
+            let unchanged = column.relation.as_ref() == qualifier && column.name == *field.name();
             let column = Expr::Column(column);
             match unchanged {
                 true => column,

@@ -121,8 +121,7 @@ impl UserDefinedLogicalNodeCore for StreamAggregateNode {
         let mut group = exprs;
         let aggregates = group.split_off(self.group.len());
         let (keys, meaning) = (self.key_names.clone(), self.meaning.clone());
-        let node =
-            Self::try_new(input, group, aggregates, self.operator.clone(), keys, meaning)?;
+        let node = Self::try_new(input, group, aggregates, self.operator.clone(), keys, meaning)?;
         // Optimiser rules may reword an expression but not rename its column.
         Ok(Self { schema: Arc::clone(&self.schema), ..node })
     }

@@ -65,9 +65,7 @@ pub(crate) fn hide_clock(plan: LogicalPlan) -> Result<LogicalPlan> {
 pub(crate) fn bind_batch_time(plan: LogicalPlan, time: BatchTime) -> Result<LogicalPlan> {
     let micros = time.0.saturating_mul(1000);
     let value = ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
-    rewrite_calls(plan, &|name| {
-        (name == PLACEHOLDER).then(|| Expr::Literal(value.clone(), None))
-    })
+    rewrite_calls(plan, &|name| (name == PLACEHOLDER).then(|| Expr::Literal(value.clone(), None)))
 }
 
 fn cast(expr: Expr, data_type: DataType) -> Expr {

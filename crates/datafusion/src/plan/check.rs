@@ -3,7 +3,7 @@
 //! Where Spark has a specific condition for the same mistake, it is Spark's. Where Spark only has
 //! a `_LEGACY_ERROR_TEMP_*` number, the name is ours.
 
-use super::{EventTimeGroup, StreamAggregateNode, StreamLimitNode, WatermarkNode, is_streaming};
+use super::{EventTimeGroup, StreamAggregateNode, WatermarkNode, is_streaming};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SkipType};
@@ -210,14 +210,15 @@ fn join_kind(
     let side = if left { "left" } else { "right" };
     Err(refuse(
         "STREAM_STATIC_JOIN_NOT_SUPPORTED",
-        format!("a {kind} join with the stream on the {side} and a table on the other side is not \
-                 supported: it would have to know the whole stream"),
+        format!(
+            "a {kind} join with the stream on the {side} and a table on the other side is not \
+                 supported: it would have to know the whole stream"
+        ),
     ))
 }
 
 /// Checks on the plan with streaming nodes in place: output modes and chains.
 pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> {
-    let mut stateful = 0;
     let mut aggregations = 0;
     plan.apply(|node| {
         let LogicalPlan::Extension(Extension { node }) = node else {
@@ -225,7 +226,6 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
         };
         let any = node.as_any();
         if let Some(aggregate) = any.downcast_ref::<StreamAggregateNode>() {
-            stateful += 1;
             aggregations += 1;
             let timed = aggregate.event_time() != EventTimeGroup::None;
             if mode == OutputMode::Append && !timed {
@@ -235,8 +235,6 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
                      window of it after with_watermark, or use update or complete mode",
                 )));
             }
-        } else if any.is::<StreamLimitNode>() {
-            stateful += 1;
         } else if let Some(watermark) = any.downcast_ref::<WatermarkNode>()
             && watermark_below(&watermark.input)
         {
@@ -254,7 +252,7 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
     if mode == OutputMode::Complete && aggregations == 0 {
         return Err(crate::error::plan(unsupported_mode(mode, "queries without an aggregation")));
     }
-    if mode != OutputMode::Append && stateful > 1 {
+    if mode != OutputMode::Append && aggregates_in_a_row(plan) > 1 {
         return Err(crate::error::plan(refuse(
             "STREAMING_CHAINED_STATEFUL_NOT_SUPPORTED",
             format!(
@@ -264,6 +262,17 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
         )));
     }
     Ok(())
+}
+
+/// How many aggregations a row passes at most. A limit below one emits nothing that it takes back.
+fn aggregates_in_a_row(plan: &LogicalPlan) -> usize {
+    let below = plan.inputs().into_iter().map(aggregates_in_a_row).max().unwrap_or(0);
+    match plan {
+        LogicalPlan::Extension(Extension { node }) if node.as_any().is::<StreamAggregateNode>() => {
+            below + 1
+        }
+        _ => below,
+    }
 }
 
 /// Whether a row of `plan` has a watermark already. A stream below without one does not count.

@@ -8,10 +8,10 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::{Result, internal_err};
-use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode};
-use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregateBuilder};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregateBuilder};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
@@ -111,12 +111,10 @@ impl AggregatePlan<'_> {
             input,
             input_schema,
         )?;
-        let codec = operator
-            .key_codec(run.plan().settings.key_groups)
-            .map_err(crate::error::plan)?;
+        let codec =
+            operator.key_codec(run.plan().settings.key_groups).map_err(crate::error::plan)?;
         let route = KeyRoute::new(codec, group_count);
-        let exchange =
-            ExchangeExec::new(Arc::new(partial), Arc::new(route), run.partitions());
+        let exchange = ExchangeExec::new(Arc::new(partial), Arc::new(route), run.partitions());
         let store = store_of(&node.operator)?;
         Ok(Arc::new(StatefulExec::new(Arc::new(exchange), operator, store, schema)))
     }

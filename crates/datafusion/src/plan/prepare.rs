@@ -5,7 +5,7 @@
 //! 3. streaming nodes take the place of aggregations and limits, and get their names;
 //! 4. DataFusion optimises, and moves nothing across our nodes.
 
-use super::filter_pushdown::PushFilterBelowWatermark;
+use super::filter_pushdown::{PushFilterBelowAggregate, PushFilterBelowWatermark};
 use super::{
     OperatorNameNode, StreamAggregateNode, StreamDefinition, StreamLimitNode, StreamTable,
     WatermarkNode,
@@ -20,10 +20,14 @@ use datafusion::logical_expr::{
     Aggregate, Expr, Extension, FetchType, LogicalPlan, LogicalPlanBuilder, Projection, SkipType,
     UserDefinedLogicalNode,
 };
-use datafusion::optimizer::Optimizer;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use fluvial_core::{EventDuration, OperatorId, OutputMode, SourceId, WatermarkId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Rules that cut off what gives no rows. A stream must be read all the same: its rows count, and
+/// its event times move the watermark.
+const FORGETS_STREAMS: &[&str] = &["eliminate_filter", "propagate_empty_relation"];
 
 /// A streaming query, checked and optimised, ready to be run batch by batch.
 #[derive(Debug, Clone)]
@@ -90,8 +94,14 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     let plan = plan.transform_up(|node| names.stream(node, mode))?.data.recompute_schema()?;
     check::after_rewrite(&plan, mode)?;
     let schema = Arc::new(plan.schema().as_arrow().clone());
-    let mut rules = state.optimizers().to_vec();
+    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = state
+        .optimizers()
+        .iter()
+        .filter(|rule| !FORGETS_STREAMS.contains(&rule.name()))
+        .cloned()
+        .collect();
     rules.push(Arc::new(PushFilterBelowWatermark));
+    rules.push(Arc::new(PushFilterBelowAggregate));
     let template = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
     let Names { sources, watermarks, .. } = names;
     Ok(StreamingPlan { template, mode, sources, watermarks, schema })
@@ -145,22 +155,30 @@ impl Names {
                 let operator = self.operator("aggregate")?;
                 aggregate::streaming(aggregate, operator).map(Transformed::yes)
             }
+            // A limit of a complete result begins anew in every batch and needs no state.
             LogicalPlan::Limit(limit)
-                if mode != OutputMode::Complete && is_streaming(&limit.input) =>
+                if is_streaming(&limit.input)
+                    && (mode != OutputMode::Complete || !has_aggregate(&limit.input)) =>
             {
                 let (FetchType::Literal(Some(rows)), SkipType::Literal(0)) =
                     (limit.get_fetch_type()?, limit.get_skip_type()?)
                 else {
                     return plan_err!("the limit of a stream must be a number, without an offset");
                 };
-                let operator = self.operator("limit")?;
                 let input = Arc::unwrap_or_clone(limit.input);
+                if let Some(inner) = limit_of(&input) {
+                    let rows = inner.rows.min(rows as u64);
+                    let node = Arc::new(StreamLimitNode { rows, ..inner.clone() });
+                    return Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })));
+                }
+                let operator = self.operator("limit")?;
                 let node = StreamLimitNode { input, rows: rows as u64, operator };
                 let node = Arc::new(node);
                 Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })))
             }
             LogicalPlan::Projection(projection)
-                if windows::asks_for_window(&projection.expr) && is_streaming(&projection.input) =>
+                if windows::asks_for_window(&projection.expr)
+                    && is_streaming(&projection.input) =>
             {
                 let input = Arc::unwrap_or_clone(projection.input);
                 let assigned = windows::assign(input, projection.expr)?;
@@ -173,8 +191,13 @@ impl Names {
         }
     }
 
-    fn source(&mut self, name: Option<SourceId>, source: &Arc<dyn StreamDefinition>) -> Result<SourceId> {
-        let same = |other: &SourceHandle| std::ptr::addr_eq(Arc::as_ptr(&other.0), Arc::as_ptr(source));
+    fn source(
+        &mut self,
+        name: Option<SourceId>,
+        source: &Arc<dyn StreamDefinition>,
+    ) -> Result<SourceId> {
+        let same =
+            |other: &SourceHandle| std::ptr::addr_eq(Arc::as_ptr(&other.0), Arc::as_ptr(source));
         if let Some((id, _)) = self.sources.iter().find(|(_, other)| same(other)) {
             return Ok(id.clone());
         }
@@ -184,7 +207,9 @@ impl Names {
                 .map_err(crate::error::plan)?,
         };
         if self.sources.insert(id.clone(), SourceHandle(Arc::clone(source))).is_some() {
-            return plan_err!("two sources of the query have the name {id}: give them different ones");
+            return plan_err!(
+                "two sources of the query have the name {id}: give them different ones"
+            );
         }
         Ok(id)
     }
@@ -226,9 +251,31 @@ impl Names {
             return plan_err!("there is no stateful operator below named({:?})", named.name);
         }
         if !self.operators.insert(named.name.clone()) {
-            return plan_err!("two operators have the name {}: give them different ones", named.name);
+            return plan_err!(
+                "two operators have the name {}: give them different ones",
+                named.name
+            );
         }
         Ok(plan.data)
+    }
+}
+
+/// The streaming limit that a plan is.
+fn limit_of(plan: &LogicalPlan) -> Option<&StreamLimitNode> {
+    match plan {
+        LogicalPlan::Extension(Extension { node }) => node.as_any().downcast_ref(),
+        LogicalPlan::SubqueryAlias(alias) => limit_of(&alias.input),
+        _ => None,
+    }
+}
+
+/// Whether an aggregation over a stream lies in a plan that has been rewritten.
+fn has_aggregate(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Extension(Extension { node }) if node.as_any().is::<StreamAggregateNode>() => {
+            true
+        }
+        _ => plan.inputs().into_iter().any(has_aggregate),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A stream as a table of DataFusion: what a `TableScan` of a streaming query points to.
 
+use super::StreamDefinition;
 use crate::exec::{BatchInputExec, BatchRun};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -8,7 +9,6 @@ use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::datasource::{TableType, source_as_provider};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use datafusion::physical_plan::ExecutionPlan;
-use super::StreamDefinition;
 use fluvial_core::SourceId;
 use std::any::Any;
 use std::fmt;
@@ -28,7 +28,6 @@ impl StreamTable {
     pub fn new(name: Option<SourceId>, definition: Arc<dyn StreamDefinition>) -> Self {
         Self { name, definition }
     }
-
 }
 
 impl fmt::Debug for StreamTable {

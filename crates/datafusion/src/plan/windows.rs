@@ -230,4 +230,3 @@ impl ScalarUDFImpl for SlidingWindows {
         Ok(ColumnarValue::Array(Arc::new(windows)))
     }
 }
-

@@ -1,5 +1,6 @@
 //! Elements of arrays, maps and structs.
 
+mod build;
 mod field;
 mod list;
 mod map;
@@ -23,6 +24,7 @@ pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {
             .map(|kind| Arc::new(subscript::udf(kind)))
             .collect();
     let specs = [
+        build::functions(),
         list::functions(),
         map::functions(),
         order::functions(),

@@ -1,0 +1,135 @@
+//! `df.write()`: writes rows once.
+
+use crate::clock::{new_run, unique_name};
+use crate::formats::{self, SinkRequest};
+use crate::session::Session;
+use datafusion::dataframe::DataFrame;
+use datafusion::physical_plan::{ExecutionPlanProperties, execute_stream_partitioned};
+use fluvial_core::options::Options;
+use fluvial_core::{
+    BatchId, Error, Note, OutputMode, PartitionId, QueryId, Result, Sink, SinkId, SinkSpec,
+};
+use fluvial_datafusion::from_datafusion;
+use futures::StreamExt;
+use std::sync::Arc;
+
+/// What to do with rows that are there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SaveMode {
+    /// Keep them.
+    #[default]
+    Append,
+    /// Replace them.
+    Overwrite,
+}
+
+/// Describes where the rows of a DataFrame go. `save` writes them, once.
+#[must_use = "nothing is written until save()"]
+pub struct DataFrameWriter {
+    session: Session,
+    frame: DataFrame,
+    format: String,
+    mode: SaveMode,
+    partition_by: Vec<String>,
+    options: Options,
+}
+
+impl DataFrameWriter {
+    pub(crate) fn new(session: Session, frame: DataFrame) -> Self {
+        let options = Options::new(Vec::<(String, String)>::new());
+        let mode = SaveMode::default();
+        Self { session, frame, format: "delta".into(), mode, partition_by: Vec::new(), options }
+    }
+
+    /// The format: `delta` (the default), `parquet`, `json`.
+    pub fn format(mut self, format: impl Into<String>) -> Self {
+        self.format = format.into();
+        self
+    }
+
+    /// Append (the default) or overwrite.
+    pub fn mode(mut self, mode: SaveMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Columns that name folders.
+    pub fn partition_by<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.partition_by = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// An option by Spark's name.
+    pub fn option(mut self, name: impl Into<String>, value: impl ToString) -> Self {
+        self.options.set(name, value.to_string());
+        self
+    }
+
+    /// Writes to a table of the catalog, which is created if there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::save`].
+    pub async fn save_as_table(self, name: &str) -> Result<()> {
+        let location = self.session.catalog().location_of(name)?;
+        self.session.catalog().create(name, &self.format, &location).await?;
+        self.save(&location).await
+    }
+
+    /// Writes to a path or URL.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: a bad option, rows that do not fit the table, an error of the query.
+    pub async fn save(mut self, path: &str) -> Result<()> {
+        self.options.set("path", path);
+        let plan = self.frame.clone().create_physical_plan().await.map_err(from_datafusion)?;
+        let schema = plan.schema();
+        let mode = match self.mode {
+            SaveMode::Append => OutputMode::Append,
+            SaveMode::Overwrite => OutputMode::Complete,
+        };
+        let request = SinkRequest {
+            session: &self.session,
+            format: &self.format,
+            name: None,
+            partition_by: self.partition_by,
+            mode,
+            schema: &schema,
+        };
+        let sink = formats::sink(request, self.options).await?.sink;
+        let spec = SinkSpec {
+            // Every save is a writer of its own: saving twice writes twice.
+            query: QueryId::new(unique_name())?,
+            sink: SinkId::new("save")?,
+            run: new_run()?,
+            schema,
+            mode,
+        };
+        sink.open(&spec).await?;
+        let context = Arc::new(self.frame.task_ctx());
+        let partitions = plan.output_partitioning().partition_count();
+        let streams = execute_stream_partitioned(plan, context).map_err(from_datafusion)?;
+        debug_assert_eq!(streams.len(), partitions);
+        write_all(sink.as_ref(), streams).await
+    }
+}
+
+async fn write_all(
+    sink: &dyn Sink,
+    streams: Vec<datafusion::execution::SendableRecordBatchStream>,
+) -> Result<()> {
+    let batch = BatchId::FIRST;
+    let writes = streams.into_iter().enumerate().map(|(partition, mut rows)| async move {
+        let partition = u32::try_from(partition)
+            .map_err(|_| Error::invalid("a query has too many partitions"))?;
+        let mut writer = sink.writer(batch, PartitionId(partition)).await?;
+        while let Some(rows) = rows.next().await {
+            writer.write(rows.map_err(from_datafusion)?).await?;
+        }
+        writer.stage().await
+    });
+    let staged = futures::future::try_join_all(writes).await?;
+    sink.commit(batch, staged, &Note(bytes::Bytes::new())).await?;
+    Ok(())
+}

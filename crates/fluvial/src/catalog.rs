@@ -1,0 +1,247 @@
+//! Tables by name that outlive a session: `<warehouse>/_catalog/<schema>.<table>.json` says what
+//! and where each is.
+
+use crate::formats;
+use crate::session::{Inner, Session};
+use async_trait::async_trait;
+use datafusion::catalog::{CatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider};
+use datafusion::common::{DataFusionError, Result as DataFusionResult};
+use fluvial_core::{Error, Result, frame};
+use futures::TryStreamExt;
+use object_store::{ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The catalog's name in DataFusion.
+pub(crate) const CATALOG: &str = "fluvial";
+/// The schema of names of one level.
+pub(crate) const DEFAULT_SCHEMA: &str = "default";
+const ENTRY: &str = "table";
+const FORMAT: u32 = 1;
+
+/// The tables of a warehouse.
+pub(crate) struct Catalog {
+    session: Weak<Inner>,
+    warehouse: String,
+}
+
+/// One table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    format: String,
+    location: String,
+}
+
+impl Catalog {
+    pub(crate) fn new(session: Weak<Inner>, warehouse: String) -> Self {
+        Self { session, warehouse }
+    }
+
+    fn session(&self) -> Result<Session> {
+        let inner = self.session.upgrade().ok_or_else(|| Error::invalid("the session is gone"))?;
+        Ok(Session(inner))
+    }
+
+    /// Puts the catalog where DataFusion looks for names.
+    pub(crate) fn register(&self, session: &Session) {
+        let provider =
+            WarehouseCatalog { session: self.session.clone(), schemas: Mutex::default() };
+        session.context().register_catalog(CATALOG, Arc::new(provider));
+    }
+
+    /// Where a table without a location of its own lies.
+    pub(crate) fn location_of(&self, name: &str) -> Result<String> {
+        let (schema, table) = levels(name)?;
+        Ok(format!("{}/{schema}/{table}", self.warehouse))
+    }
+
+    /// Remembers a table.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the name is taken by a table of another format or place.
+    pub(crate) async fn create(&self, name: &str, format: &str, location: &str) -> Result<()> {
+        let session = self.session()?;
+        let url = session.storage().url(location)?;
+        let entry = Entry { format: format.to_ascii_lowercase(), location: url.to_string() };
+        let body = serde_json::to_vec(&entry)
+            .map_err(|e| Error::invalid("a table has no JSON form").with_source(e))?;
+        let place = self.entry_place(&session, name)?;
+        let payload = PutPayload::from(frame::seal(ENTRY, FORMAT, &body));
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        match place.store.put_opts(&place.path, payload, options).await {
+            Ok(_) => Ok(()),
+            Err(object_store::Error::AlreadyExists { .. }) => {
+                let found = self.find(name).await?;
+                if found.as_ref() == Some(&entry) {
+                    return Ok(());
+                }
+                Err(Error::invalid(format!(
+                    "there is a table {name} already, at {}: drop it first, or take another name",
+                    found.map_or_else(String::new, |f| f.location)
+                ))
+                .with_condition("TABLE_OR_VIEW_ALREADY_EXISTS"))
+            }
+            Err(error) => Err(Error::from(error).at(format!("table {name}"))),
+        }
+    }
+
+    /// Forgets a table; its files stay.
+    pub(crate) async fn drop_table(&self, name: &str) -> Result<bool> {
+        let session = self.session()?;
+        let place = self.entry_place(&session, name)?;
+        if self.find(name).await?.is_none() {
+            return Ok(false);
+        }
+        place.store.delete(&place.path).await?;
+        Ok(true)
+    }
+
+    /// The names of all tables: `schema.table`.
+    pub(crate) async fn names(&self) -> Result<Vec<String>> {
+        let folder = self.session()?.storage().open(&self.warehouse)?.join("_catalog");
+        let objects: Vec<_> = folder.store.list(Some(&folder.path)).try_collect().await?;
+        let mut names: Vec<String> = objects
+            .iter()
+            .filter_map(|o| o.location.filename()?.strip_suffix(".json").map(str::to_owned))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn entry_place(&self, session: &Session, name: &str) -> Result<crate::storage::Place> {
+        let (schema, table) = levels(name)?;
+        let warehouse = session.storage().open(&self.warehouse)?;
+        Ok(warehouse.join(&format!("_catalog/{schema}.{table}.json")))
+    }
+
+    async fn find(&self, name: &str) -> Result<Option<Entry>> {
+        let session = self.session()?;
+        let place = self.entry_place(&session, name)?;
+        let bytes = match place.store.get(&place.path).await {
+            Ok(found) => found.bytes().await?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let damaged = |e: Error| e.at(format!("the entry of table {name}, {}", place.url));
+        let body = frame::open(ENTRY, FORMAT, &bytes).map_err(damaged)?;
+        let entry = serde_json::from_slice(body).map_err(|e| {
+            damaged(Error::corrupt("it is not what a catalog writes").with_source(e))
+        })?;
+        Ok(Some(entry))
+    }
+
+    /// A table to read.
+    async fn provider(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let Some(entry) = self.find(name).await? else { return Ok(None) };
+        let session = self.session()?;
+        match entry.format.as_str() {
+            #[cfg(feature = "delta")]
+            "delta" => formats::delta_table(&session, &entry.location).await.map(Some),
+            other => {
+                let frame = session.read().format(other).load(&entry.location).await?;
+                Ok(Some(frame.into_view()))
+            }
+        }
+    }
+}
+
+/// Schema and table of a name of one or two levels.
+fn levels(name: &str) -> Result<(String, String)> {
+    let parts: Vec<&str> = name.split('.').collect();
+    let fits = |part: &&str| {
+        !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+    };
+    match parts.as_slice() {
+        [table] if fits(table) => Ok((DEFAULT_SCHEMA.to_owned(), (*table).to_owned())),
+        [schema, table] if fits(schema) && fits(table) => {
+            Ok(((*schema).to_owned(), (*table).to_owned()))
+        }
+        _ => Err(Error::invalid(format!(
+            "{name:?} is no table name: use letters, digits and '_', in one level or two"
+        ))),
+    }
+}
+
+/// DataFusion's view of the catalog.
+struct WarehouseCatalog {
+    session: Weak<Inner>,
+    schemas: Mutex<BTreeMap<String, Arc<WarehouseSchema>>>,
+}
+
+impl fmt::Debug for WarehouseCatalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WarehouseCatalog")
+    }
+}
+
+impl CatalogProvider for WarehouseCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        self.schemas.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        let mut schemas = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        let schema = schemas.entry(name.to_owned()).or_insert_with(|| {
+            Arc::new(WarehouseSchema {
+                name: name.to_owned(),
+                session: self.session.clone(),
+                registered: MemorySchemaProvider::new(),
+            })
+        });
+        let schema: Arc<dyn SchemaProvider> = schema.clone();
+        Some(schema)
+    }
+}
+
+/// One schema: what was registered in this session, then what the warehouse has.
+struct WarehouseSchema {
+    name: String,
+    session: Weak<Inner>,
+    registered: MemorySchemaProvider,
+}
+
+impl fmt::Debug for WarehouseSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WarehouseSchema({})", self.name)
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for WarehouseSchema {
+    fn table_names(&self) -> Vec<String> {
+        self.registered.table_names()
+    }
+
+    async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        if let Some(table) = self.registered.table(name).await? {
+            return Ok(Some(table));
+        }
+        let whole = format!("{}.{name}", self.name);
+        let Some(inner) = self.session.upgrade() else { return Ok(None) };
+        let session = Session(inner);
+        if levels(&whole).is_err() {
+            return Ok(None);
+        }
+        let found = Box::pin(session.catalog().provider(&whole)).await;
+        found.map_err(|e| DataFusionError::External(Box::new(e)))
+    }
+
+    fn register_table(
+        &self,
+        name: String,
+        table: Arc<dyn TableProvider>,
+    ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        self.registered.register_table(name, table)
+    }
+
+    fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        self.registered.deregister_table(name)
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.registered.table_exist(name)
+    }
+}

@@ -1,0 +1,63 @@
+//! The real world: wall clock and tokio tasks. The only place of the library that has them.
+
+use async_trait::async_trait;
+use fluvial_core::{Clock, Result, RunId};
+use fluvial_engine::Spawn;
+use futures::future::BoxFuture;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    /// A clock whose monotonic side starts now.
+    pub fn new() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Clock for SystemClock {
+    fn now_ms(&self) -> i64 {
+        // Before 1970 the clock is wrong anyway; zero is as good.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// Starts tasks on the tokio runtime that the session was built on.
+#[derive(Debug, Clone)]
+pub(crate) struct TokioSpawn(pub(crate) tokio::runtime::Handle);
+
+impl Spawn for TokioSpawn {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.0.spawn(task);
+    }
+}
+
+/// A name that was never used before.
+pub(crate) fn unique_name() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+/// The nonce of a new run.
+pub(crate) fn new_run() -> Result<RunId> {
+    RunId::new(unique_name())
+}

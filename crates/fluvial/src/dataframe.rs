@@ -1,0 +1,228 @@
+//! What a DataFrame can do beyond DataFusion's verbs: watermarks, Spark's grouping, writing.
+
+use crate::batch_writer::DataFrameWriter;
+use crate::session::Session;
+use crate::stream_writer::DataStreamWriter;
+use arrow::datatypes::DataType;
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::dataframe::DataFrame;
+use datafusion::functions_aggregate::expr_fn;
+use datafusion::logical_expr::utils::find_aggregate_exprs;
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, lit};
+use fluvial_core::{CalendarInterval, Error, EventDuration, OperatorId, Result, WatermarkId};
+use fluvial_datafusion::from_datafusion;
+use fluvial_datafusion::plan::{OperatorNameNode, WatermarkNode, is_streaming};
+use std::sync::Arc;
+
+/// Streaming verbs of a DataFrame. All of DataFusion's verbs work on streams too: what cannot
+/// stream is refused when the query starts.
+pub trait StreamingDataFrame: Sized {
+    /// Whether it reads a stream.
+    fn is_streaming(&self) -> bool;
+
+    /// Says how late events may be: `column` is a timestamp, `delay` text such as `"10 minutes"`.
+    /// State of times before the newest event minus the delay is finished and let go.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: `EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE`, `CANNOT_PARSE_INTERVAL`, a negative
+    /// delay, or no such column.
+    fn with_watermark(self, column: &str, delay: &str) -> Result<DataFrame>;
+
+    /// As [`Self::with_watermark`], with a delay that was parsed already.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: `EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE`, or no such column.
+    fn with_watermark_delay(self, column: &str, delay: EventDuration) -> Result<DataFrame>;
+
+    /// Groups by expressions; follow with [`GroupedData::agg`] or [`GroupedData::count`].
+    fn group_by(self, keys: Vec<Expr>) -> GroupedData;
+
+    /// Names the last stateful operator, in `explain` and in the checkpoint: its state is found
+    /// again wherever it stands in the plan.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a name that cannot be part of a path.
+    fn named(self, name: &str) -> Result<DataFrame>;
+
+    /// Writes a stream.
+    ///
+    /// # Errors
+    ///
+    /// `WRITE_STREAM_NOT_ALLOWED` if it is no stream.
+    fn write_stream(self) -> Result<DataStreamWriter>;
+
+    /// Writes a table or files, once.
+    ///
+    /// # Errors
+    ///
+    /// `CALL_ON_STREAMING_DATASET_UNSUPPORTED` if it is a stream.
+    fn write(self) -> Result<DataFrameWriter>;
+}
+
+impl StreamingDataFrame for DataFrame {
+    fn is_streaming(&self) -> bool {
+        is_streaming(self.logical_plan())
+    }
+
+    fn with_watermark(self, column: &str, delay: &str) -> Result<DataFrame> {
+        let delay = CalendarInterval::parse(delay)?.to_delay()?;
+        self.with_watermark_delay(column, delay)
+    }
+
+    fn with_watermark_delay(self, column: &str, delay: EventDuration) -> Result<DataFrame> {
+        if !self.is_streaming() {
+            // As in Spark: a table has no lateness.
+            return Ok(self);
+        }
+        let column = resolve(&self, column)?;
+        let (state, plan) = self.into_parts();
+        // The query names its watermarks when it starts.
+        let id = WatermarkId::new("watermark")?;
+        let node = WatermarkNode::try_new(plan, column, delay, id).map_err(from_datafusion)?;
+        let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+        Ok(DataFrame::new(state, plan))
+    }
+
+    fn group_by(self, keys: Vec<Expr>) -> GroupedData {
+        GroupedData { input: self, keys }
+    }
+
+    fn named(self, name: &str) -> Result<DataFrame> {
+        let name = OperatorId::new(name)?;
+        let (state, plan) = self.into_parts();
+        let node = Arc::new(OperatorNameNode { input: plan, name });
+        Ok(DataFrame::new(state, LogicalPlan::Extension(Extension { node })))
+    }
+
+    fn write_stream(self) -> Result<DataStreamWriter> {
+        if !self.is_streaming() {
+            return Err(Error::invalid(
+                "write_stream can be called only on a streaming DataFrame: use write for this one",
+            )
+            .with_condition("WRITE_STREAM_NOT_ALLOWED"));
+        }
+        let session = Session::of(&self)?;
+        Ok(DataStreamWriter::new(session, self))
+    }
+
+    fn write(self) -> Result<DataFrameWriter> {
+        if self.is_streaming() {
+            return Err(Error::invalid(
+                "write cannot be called on a streaming DataFrame: use write_stream",
+            )
+            .with_condition("CALL_ON_STREAMING_DATASET_UNSUPPORTED"));
+        }
+        let session = Session::of(&self)?;
+        Ok(DataFrameWriter::new(session, self))
+    }
+}
+
+/// The column that a user's name means: exactly, else without regard to case.
+fn resolve(frame: &DataFrame, name: &str) -> Result<Column> {
+    let schema = frame.schema();
+    if let Ok(column) = schema.qualified_field_with_unqualified_name(name) {
+        return Ok(Column::from(column));
+    }
+    let mut same: Vec<Column> = schema
+        .columns()
+        .into_iter()
+        .filter(|column| column.name.eq_ignore_ascii_case(name))
+        .collect();
+    match (same.pop(), same.is_empty()) {
+        (Some(column), true) => Ok(column),
+        (Some(_), false) => Err(Error::invalid(format!(
+            "the column {name} is ambiguous: several differ in case only"
+        ))
+        .with_condition("AMBIGUOUS_REFERENCE")),
+        (None, _) => {
+            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            Err(Error::invalid(format!(
+                "there is no column {name}: there are {}",
+                names.join(", ")
+            ))
+            .with_condition("UNRESOLVED_COLUMN"))
+        }
+    }
+}
+
+/// A DataFrame with grouping keys.
+pub struct GroupedData {
+    input: DataFrame,
+    keys: Vec<Expr>,
+}
+
+impl GroupedData {
+    /// Aggregates each group.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if an expression does not fit the columns.
+    pub fn agg(self, aggregates: Vec<Expr>) -> Result<DataFrame> {
+        let Self { input, keys } = self;
+        let plain = |e: &Expr| matches!(e.clone().unalias(), Expr::AggregateFunction(_));
+        if aggregates.iter().all(plain) {
+            return input.aggregate(keys, aggregates).map_err(from_datafusion);
+        }
+        // Expressions over aggregates, such as max(a) - min(a): aggregate first, compute then.
+        let functions = find_aggregate_exprs(&aggregates);
+        let names: Vec<String> = aggregates.iter().map(|e| e.schema_name().to_string()).collect();
+        let groups = keys.len();
+        let frame = input.aggregate(keys, functions.clone()).map_err(from_datafusion)?;
+        let columns = frame.schema().columns();
+        let (keys, results) = columns.split_at(groups);
+        let mut exprs: Vec<Expr> = keys.iter().cloned().map(Expr::Column).collect();
+        for (expr, name) in aggregates.into_iter().zip(names) {
+            let replaced = expr.transform_down(|e| {
+                Ok(match functions.iter().position(|f| *f == e) {
+                    Some(at) => Transformed::new(
+                        Expr::Column(results[at].clone()),
+                        true,
+                        TreeNodeRecursion::Jump,
+                    ),
+                    None => Transformed::no(e),
+                })
+            });
+            exprs.push(replaced.map_err(from_datafusion)?.data.alias(name));
+        }
+        frame.select(exprs).map_err(from_datafusion)
+    }
+
+    /// Counts the rows of each group, in the column `count`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::agg`].
+    pub fn count(self) -> Result<DataFrame> {
+        self.agg(vec![expr_fn::count(lit(1_i64)).alias("count")])
+    }
+}
+
+/// `window(time, size)`: tumbling windows; a struct of `start` and `end`.
+pub fn window(time: Expr, size: &str) -> Expr {
+    fluvial_datafusion::functions::window_udf().call(vec![time, lit(size)])
+}
+
+/// `window(time, size, slide)`: sliding windows.
+pub fn sliding_window(time: Expr, size: &str, slide: &str) -> Expr {
+    fluvial_datafusion::functions::window_udf().call(vec![time, lit(size), lit(slide)])
+}
+
+/// `window(time, size, slide, start)`: windows that begin at `start` after the epoch.
+pub fn window_with_start(time: Expr, size: &str, slide: &str, start: &str) -> Expr {
+    let window = fluvial_datafusion::functions::window_udf();
+    window.call(vec![time, lit(size), lit(slide), lit(start)])
+}
+
+/// `window_time(window)`: the event time of a window, one microsecond before its end.
+pub fn window_time(window: Expr) -> Expr {
+    fluvial_datafusion::functions::window_time_udf().call(vec![window])
+}
+
+/// The type of Spark's `TIMESTAMP`: microseconds UTC.
+pub fn timestamp_type() -> DataType {
+    fluvial_core::ddl::timestamp()
+}

@@ -1,0 +1,87 @@
+//! Files as streams.
+
+use crate::session::Session;
+use crate::settings::SchemaInference;
+use crate::storage::Storage;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use fluvial_core::options::Options;
+use fluvial_core::{Error, Result, Source};
+use fluvial_datafusion::plan::{SourceFolder, StreamDefinition};
+use fluvial_sources::{FileFormat, FilePlace, FileSource, FileSourceBuilder};
+use std::sync::Arc;
+
+/// The formats of files that can be read.
+pub(crate) const FORMATS: &[&str] = &["json", "csv", "text", "parquet"];
+
+/// Describes a stream of files. The files that are there are looked at now: for the columns that
+/// come from folders, and for the schema if it is not given.
+pub(crate) async fn stream(
+    session: &Session,
+    format: &str,
+    path: &str,
+    schema: Option<SchemaRef>,
+    options: Options,
+    infer: SchemaInference,
+) -> Result<Arc<dyn StreamDefinition>> {
+    let format: FileFormat = format.parse()?;
+    let (store, base, path) = session.storage().look(path)?;
+    let place = FilePlace::new(store, &base, &path)?;
+    let given = schema.is_some();
+    if !given && format != FileFormat::Text && infer == SchemaInference::Refused {
+        return Err(Error::invalid(
+            "a stream over files needs a schema: schema(\"a STRING, b INT\"), or set \
+             schema.inference to true to find it in the files that are there",
+        )
+        .with_condition("SCHEMA_NOT_SPECIFIED"));
+    }
+    let mut definition = FileDefinition { place, format, options, data: schema, schema: None };
+    let trial = Storage::temporary("schema")?;
+    let trial = SourceFolder { store: trial.store, folder: trial.path };
+    let whole = definition.builder(trial, infer).open().await?.schema();
+    if !given {
+        definition.data = Some(Arc::clone(&whole));
+    }
+    definition.schema = Some(whole);
+    Ok(Arc::new(definition))
+}
+
+/// Files of one format in one place.
+struct FileDefinition {
+    place: FilePlace,
+    format: FileFormat,
+    options: Options,
+    /// The columns of the files.
+    data: Option<SchemaRef>,
+    /// All columns.
+    schema: Option<SchemaRef>,
+}
+
+impl FileDefinition {
+    fn builder(&self, log: SourceFolder, infer: SchemaInference) -> FileSourceBuilder {
+        let builder = FileSource::builder(self.place.clone(), self.format)
+            .options(self.options.clone())
+            .log(log.store, log.folder);
+        match (&self.data, infer) {
+            (Some(schema), _) => builder.schema(schema.as_ref().clone()),
+            (None, SchemaInference::Allowed) => builder.infer_schema(),
+            (None, SchemaInference::Refused) => builder,
+        }
+    }
+}
+
+#[async_trait]
+impl StreamDefinition for FileDefinition {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone().unwrap_or_else(|| Arc::new(arrow::datatypes::Schema::empty()))
+    }
+
+    fn description(&self) -> String {
+        format!("FileStreamSource[{}]", self.format)
+    }
+
+    async fn open(&self, log: SourceFolder) -> Result<Arc<dyn Source>> {
+        let source = self.builder(log, SchemaInference::Refused).open().await?;
+        Ok(Arc::new(source))
+    }
+}

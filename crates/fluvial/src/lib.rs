@@ -1,0 +1,88 @@
+//! Structured streaming for Rust: exactly-once micro-batch queries over Arrow and DataFusion.
+//!
+//! A stream is an unbounded table; a query over it runs incrementally, in micro-batches. Each
+//! batch's offsets are written before it and a commit after it, so any restart gives
+//! exactly-once results.
+//!
+//! ```
+//! use fluvial::prelude::*;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> fluvial::Result<()> {
+//! let session = Session::new()?;
+//! let events = session
+//!     .read_stream()
+//!     .format("rate-micro-batch")
+//!     .option("rowsPerBatch", 10)
+//!     .load_options()
+//!     .await?;
+//! let query = events
+//!     .with_watermark("timestamp", "10 seconds")?
+//!     .group_by(vec![window(col("timestamp"), "2 seconds").alias("w")])
+//!     .count()?
+//!     .write_stream()?
+//!     .format("memory")
+//!     .query_name("counts")
+//!     .output_mode(OutputMode::Complete)
+//!     .trigger(Trigger::Once)
+//!     .start()
+//!     .await?;
+//! query.await_termination().await?;
+//! assert_eq!(session.sql("SELECT * FROM counts").await?.collect().await?[0].num_rows(), 1);
+//! # Ok(())
+//! # }
+//! ```
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod batch_reader;
+mod batch_table;
+mod batch_writer;
+mod catalog;
+mod clock;
+mod dataframe;
+mod files;
+mod formats;
+mod memory_table;
+#[cfg(feature = "sql")]
+mod script;
+mod session;
+mod settings;
+mod start;
+mod storage;
+mod stream_reader;
+mod stream_writer;
+
+pub use batch_reader::DataFrameReader;
+pub use batch_writer::{DataFrameWriter, SaveMode};
+pub use clock::SystemClock;
+pub use dataframe::{
+    GroupedData, StreamingDataFrame, sliding_window, timestamp_type, window, window_time,
+    window_with_start,
+};
+#[cfg(feature = "sql")]
+pub use script::{Executed, ScriptOptions};
+pub use session::{Session, SessionBuilder};
+pub use settings::{Case, SchemaInference, SessionSettings, StateBackendKind};
+pub use storage::{Place, Storage};
+pub use stream_reader::{DataStreamReader, SchemaText};
+pub use stream_writer::DataStreamWriter;
+
+pub use fluvial_core::ddl::parse_ddl;
+pub use fluvial_core::{BatchId, Clock, Error, ErrorKind, OutputMode, Result};
+#[cfg(feature = "sql")]
+pub use fluvial_datafusion::sql;
+pub use fluvial_engine::{
+    Queries, StreamingQuery, StreamingQueryListener, StreamingQueryProgress, Trigger,
+};
+pub use {arrow, datafusion};
+
+/// What almost every program needs.
+pub mod prelude {
+    pub use crate::{
+        OutputMode, SaveMode, Session, StreamingDataFrame, StreamingQuery, Trigger, window,
+        window_time,
+    };
+    pub use datafusion::functions_aggregate::expr_fn::{avg, count, max, min, sum};
+    pub use datafusion::prelude::{DataFrame, Expr, col, lit};
+}

@@ -1,0 +1,273 @@
+//! Streaming SQL: runs the statements that [`fluvial_datafusion::sql`] parses.
+
+use crate::dataframe::StreamingDataFrame;
+use crate::formats;
+use crate::session::Session;
+use crate::settings::SchemaInference;
+use crate::stream_writer::DataStreamWriter;
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::sql::sqlparser::ast::Query;
+use fluvial_core::ddl::parse_ddl;
+use fluvial_core::options::Options;
+use fluvial_core::{Error, OutputMode, Result};
+use fluvial_datafusion::plan::StreamTable;
+use fluvial_datafusion::sql::{
+    Command, CreateStreamingTable, CreateView, Definition, DropTable, Existing, LoweredQuery,
+    Missing, Reading, Relation, SourceCall, Statement, TableName, WatermarkClause, parse_script,
+};
+use fluvial_datafusion::{dialect, from_datafusion};
+use fluvial_engine::{StreamingQuery, Trigger};
+use std::sync::Arc;
+
+/// What executing a statement gave.
+pub enum Executed {
+    /// A query that runs now, under this name.
+    Query(String, StreamingQuery),
+    /// Rows to read.
+    Rows(DataFrame),
+    /// Something was done; one line about it.
+    Done(String),
+}
+
+/// How the streaming queries of a script run, where it does not say itself.
+#[derive(Debug, Clone, Default)]
+pub struct ScriptOptions {
+    /// Below it each query has its checkpoint, under its table's name.
+    pub checkpoints: Option<String>,
+    /// The trigger.
+    pub trigger: Option<Trigger>,
+}
+
+impl Session {
+    /// Runs one statement of a script.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for what does not plan, with the place in the script.
+    pub async fn execute(
+        &self,
+        statement: &Statement,
+        options: &ScriptOptions,
+    ) -> Result<Executed> {
+        let run = self.command(&statement.command, options).await;
+        run.map_err(|e| e.at(statement.place))
+    }
+
+    async fn command(&self, command: &Command, options: &ScriptOptions) -> Result<Executed> {
+        match command {
+            Command::CreateStreamingTable(create) => {
+                create_streaming_table(self, create, options).await
+            }
+            Command::CreateView(view) => create_view(self, view).await,
+            Command::Query(query) => plan(self, query).await.map(Executed::Rows),
+            Command::Set(option) => {
+                self.set(&option.key, &option.value)?;
+                Ok(Executed::Done(format!("{} = {}", option.key, option.value)))
+            }
+            Command::ShowTables => Ok(Executed::Done(self.catalog().names().await?.join("\n"))),
+            Command::DescribeTable(name) => describe(self, name).await,
+            Command::Drop(drop) => drop_table(self, drop).await,
+        }
+    }
+}
+
+/// Plans one SELECT given as text.
+pub(crate) async fn query(session: &Session, text: &str) -> Result<DataFrame> {
+    let mut statements = parse_script(text)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(Statement { command: Command::Query(query), .. }), true) => {
+            plan(session, &query).await
+        }
+        (Some(statement), true) => Err(Error::invalid(format!(
+            "sql() takes a SELECT; run {} with execute()",
+            statement.command.name()
+        ))),
+        _ => Err(Error::invalid("sql() takes one statement")),
+    }
+}
+
+async fn create_streaming_table(
+    session: &Session,
+    create: &CreateStreamingTable,
+    options: &ScriptOptions,
+) -> Result<Executed> {
+    let frame = plan(session, &create.query).await?;
+    let table = create.name.to_string();
+    let properties = &create.properties;
+    let name = properties.query_name.clone().unwrap_or_else(|| create.name.table().to_owned());
+    let trigger = match &properties.trigger {
+        Some(text) => text.parse()?,
+        None => options.trigger.unwrap_or_default(),
+    };
+    let mut writer: DataStreamWriter = frame
+        .write_stream()?
+        .format(create.format.as_str())
+        .output_mode(properties.output_mode.unwrap_or(OutputMode::Append))
+        .trigger(trigger)
+        .query_name(&name)
+        .partition_by(create.partition_by.clone());
+    for (option, value) in &properties.options {
+        writer = writer.option(option, value);
+    }
+    let checkpoint = match (&properties.checkpoint_location, &options.checkpoints) {
+        (Some(location), _) => Some(location.clone()),
+        (None, Some(root)) if create.format.has_location() => {
+            Some(format!("{}/{}", root.trim_end_matches('/'), create.name.table()))
+        }
+        _ => None,
+    };
+    if let Some(checkpoint) = checkpoint {
+        writer = writer.option("checkpointLocation", checkpoint);
+    }
+    if let Some(location) = &create.location {
+        writer = writer.option("path", location);
+    }
+    let query = match create.format.has_location() {
+        true => writer.to_table(&table).await?,
+        false => writer.start().await?,
+    };
+    Ok(Executed::Query(name, query))
+}
+
+async fn create_view(session: &Session, view: &CreateView) -> Result<Executed> {
+    let frame = plan(session, &view.query).await?;
+    let name = view.name.to_string();
+    let context = session.context();
+    let exists = context.table_exist(name.as_str()).map_err(from_datafusion)?;
+    match (exists, view.existing) {
+        (true, Existing::Refuse) => {
+            return Err(Error::invalid(format!("there is a view or table {name} already"))
+                .with_condition("TABLE_OR_VIEW_ALREADY_EXISTS"));
+        }
+        (true, Existing::Keep) => return Ok(Executed::Done(format!("view {name} is there"))),
+        (true, Existing::Replace) => {
+            context.deregister_table(name.as_str()).map_err(from_datafusion)?;
+        }
+        (false, _) => {}
+    }
+    context.register_table(name.as_str(), frame.into_view()).map_err(from_datafusion)?;
+    Ok(Executed::Done(format!("view {name}")))
+}
+
+async fn describe(session: &Session, name: &TableName) -> Result<Executed> {
+    let frame = session.table(&name.to_string()).await?;
+    let lines = frame.schema().fields().iter().map(|field| {
+        format!("{} {}", field.name(), fluvial_core::ddl::ddl_name(field.data_type()))
+    });
+    Ok(Executed::Done(lines.collect::<Vec<_>>().join("\n")))
+}
+
+async fn drop_table(session: &Session, drop: &DropTable) -> Result<Executed> {
+    let name = drop.name.to_string();
+    let removed = session.context().deregister_table(name.as_str()).map_err(from_datafusion)?;
+    let dropped = removed.is_some() || session.catalog().drop_table(&name).await?;
+    match (dropped, drop.missing) {
+        (true, _) => Ok(Executed::Done(format!("dropped {name}; its files stay"))),
+        (false, Missing::Ignore) => Ok(Executed::Done(format!("there is no {name}"))),
+        (false, Missing::Refuse) => Err(Error::not_found(format!("there is no table {name}"))
+            .with_condition("TABLE_OR_VIEW_NOT_FOUND")),
+    }
+}
+
+/// Plans a query whose streaming relations stand aside.
+///
+/// Each relation is planned and given its reserved name for as long as the planning takes; the
+/// planner puts the plan in place of the name.
+async fn plan(session: &Session, lowered: &LoweredQuery) -> Result<DataFrame> {
+    let context = session.context();
+    let mut registered: Vec<&str> = Vec::new();
+    let planned = async {
+        for relation in &lowered.relations {
+            let frame =
+                relation_frame(session, relation).await.map_err(|e| e.at(relation.place))?;
+            context
+                .register_table(relation.name.as_str(), frame.into_view())
+                .map_err(from_datafusion)?;
+            registered.push(&relation.name);
+        }
+        query_frame(session, &lowered.query).await
+    }
+    .await;
+    for name in registered {
+        context.deregister_table(name).map_err(from_datafusion)?;
+    }
+    planned
+}
+
+async fn query_frame(session: &Session, query: &Query) -> Result<DataFrame> {
+    let state = session.state();
+    let plan = dialect::plan_query(&state, query.clone()).await.map_err(from_datafusion)?;
+    Ok(DataFrame::new(state, plan))
+}
+
+async fn relation_frame(session: &Session, relation: &Relation) -> Result<DataFrame> {
+    let frame = match &relation.definition {
+        Definition::Source(call) => source_frame(session, call).await?,
+        Definition::Table { name, reading } => {
+            let frame = session.table(&name.to_string()).await?;
+            if *reading == Reading::Stream && !frame.is_streaming() {
+                return Err(Error::invalid(format!(
+                    "{name} cannot be read as a stream yet: read the files it is made from"
+                ))
+                .with_condition("STREAMING_TABLE_READ_NOT_SUPPORTED_YET"));
+            }
+            frame
+        }
+        Definition::Derived(query) => query_frame(session, query).await?,
+    };
+    match &relation.watermark {
+        None => Ok(frame),
+        Some(clause) => watermarked(session, frame, clause),
+    }
+}
+
+async fn source_frame(session: &Session, call: &SourceCall) -> Result<DataFrame> {
+    let mut options = Options::new(Vec::<(String, String)>::new());
+    for (position, argument) in call.arguments.iter().enumerate() {
+        let value = argument.value.to_string();
+        match &argument.name {
+            Some(name) => options.set(name.as_str(), value),
+            None if position == 0 => options.set("path", value),
+            None => return Err(Error::invalid("only the path may stand without a name")),
+        }
+    }
+    let (format, infer) = match call.function.as_str() {
+        "read_files" => {
+            let format = options.take("format").unwrap_or_else(|| "parquet".into());
+            (format, SchemaInference::Allowed)
+        }
+        "rate" => ("rate".into(), SchemaInference::Refused),
+        _ => ("rate-micro-batch".into(), SchemaInference::Refused),
+    };
+    let schema = options.take("schema").map(|ddl| parse_ddl(&ddl).map(Arc::new)).transpose()?;
+    let definition = formats::stream_inferring(session, &format, schema, options, infer).await?;
+    let (name, table): (_, Arc<dyn datafusion::catalog::TableProvider>) = match call.reading {
+        Reading::Stream => ("stream", Arc::new(StreamTable::new(None, definition))),
+        Reading::Batch => ("files", Arc::new(crate::batch_table::BatchTable::new(definition))),
+    };
+    let plan = LogicalPlanBuilder::scan(name, provider_as_source(table), None)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(from_datafusion)?;
+    Ok(DataFrame::new(session.state(), plan))
+}
+
+/// The relation with its watermark. An expression with a name becomes a new column first.
+fn watermarked(session: &Session, frame: DataFrame, clause: &WatermarkClause) -> Result<DataFrame> {
+    let delay = clause.delay;
+    let expr = session.expr(&clause.expr.to_string(), &frame)?;
+    let (frame, column) = match (&clause.name, expr) {
+        (None, datafusion::logical_expr::Expr::Column(column)) => (frame, column.name),
+        (Some(name), expr) => {
+            (frame.with_column(name, expr).map_err(from_datafusion)?, name.clone())
+        }
+        (None, expr) => {
+            return Err(Error::invalid(format!(
+                "the event time {expr} needs a name: WATERMARK {expr} AS name DELAY OF ..."
+            ))
+            .with_condition("WATERMARK_EXPRESSION_WITHOUT_NAME"));
+        }
+    };
+    frame.with_watermark_delay(&column, delay)
+}

@@ -1,0 +1,293 @@
+//! `Session`: where everything starts.
+
+use crate::batch_reader::DataFrameReader;
+use crate::catalog::{CATALOG, Catalog, DEFAULT_SCHEMA};
+use crate::clock::{SystemClock, TokioSpawn};
+use crate::settings::SessionSettings;
+use crate::storage::Storage;
+use crate::stream_reader::DataStreamReader;
+use arrow::array::RecordBatch;
+use datafusion::common::UnnestOptions;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::Expr;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use fluvial_core::{Clock, Error, Result};
+use fluvial_datafusion::dialect;
+use fluvial_datafusion::from_datafusion;
+use fluvial_engine::Queries;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+/// A session: settings, tables, functions and the queries that run. Cheap to clone; all clones
+/// are the same session.
+#[derive(Clone)]
+pub struct Session(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    context: SessionContext,
+    settings: RwLock<SessionSettings>,
+    queries: Queries,
+    clock: Arc<dyn Clock>,
+    catalog: Catalog,
+    base: PathBuf,
+}
+
+/// How a DataFrame finds its session again.
+pub(crate) struct SessionLink(Weak<Inner>);
+
+impl Session {
+    /// A session with default settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionBuilder::build`].
+    pub fn new() -> Result<Self> {
+        Self::builder().build()
+    }
+
+    /// A session to be set up.
+    pub fn builder() -> SessionBuilder {
+        SessionBuilder::default()
+    }
+
+    /// Reads a stream.
+    pub fn read_stream(&self) -> DataStreamReader {
+        DataStreamReader::new(self.clone())
+    }
+
+    /// Reads files once.
+    pub fn read(&self) -> DataFrameReader {
+        DataFrameReader::new(self.clone())
+    }
+
+    /// Plans a SELECT over tables and views: Spark's SQL.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it does not parse or names what is not there.
+    pub async fn sql(&self, query: &str) -> Result<DataFrame> {
+        #[cfg(feature = "sql")]
+        {
+            crate::script::query(self, query).await
+        }
+        #[cfg(not(feature = "sql"))]
+        {
+            self.0.context.sql(query).await.map_err(from_datafusion)
+        }
+    }
+
+    /// A table by name: one level, or two.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is none.
+    pub async fn table(&self, name: &str) -> Result<DataFrame> {
+        self.0.context.table(name).await.map_err(from_datafusion)
+    }
+
+    /// A DataFrame over rows in memory.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is no batch, or their schemas differ.
+    pub fn create_dataframe(&self, rows: Vec<RecordBatch>) -> Result<DataFrame> {
+        self.0.context.read_batches(rows).map_err(from_datafusion)
+    }
+
+    /// Parses an expression over the columns of a DataFrame: `"price * 2 AS double_price"`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it does not parse or names what is not there.
+    pub fn expr(&self, sql: &str, frame: &DataFrame) -> Result<Expr> {
+        dialect::parse_expression(&self.state(), sql, frame.schema()).map_err(from_datafusion)
+    }
+
+    /// Selects expressions; `explode(...)` and other generators become rows.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if an expression does not fit the columns.
+    pub fn select(&self, frame: DataFrame, exprs: Vec<Expr>) -> Result<DataFrame> {
+        let unnested = |e: &Expr| match e.clone().unalias() {
+            Expr::Unnest(unnest) => Some(*unnest.expr),
+            _ => None,
+        };
+        let mut generated = Vec::new();
+        let mut first = Vec::new();
+        for expr in exprs {
+            let name = expr.schema_name().to_string();
+            match unnested(&expr) {
+                None => first.push(expr),
+                Some(list) => {
+                    first.push(list.alias(&name));
+                    generated.push(name);
+                }
+            }
+        }
+        let frame = frame.select(first).map_err(from_datafusion)?;
+        if generated.is_empty() {
+            return Ok(frame);
+        }
+        // As Spark's explode: a row without elements goes.
+        let options = UnnestOptions::new().with_preserve_nulls(false);
+        let names: Vec<&str> = generated.iter().map(String::as_str).collect();
+        frame.unnest_columns_with_options(&names, options).map_err(from_datafusion)
+    }
+
+    /// The running queries, and those that ended since the last reset.
+    pub fn streams(&self) -> &Queries {
+        &self.0.queries
+    }
+
+    /// DataFusion's context: register functions and tables here.
+    pub fn context(&self) -> &SessionContext {
+        &self.0.context
+    }
+
+    /// Sets one setting, for everything that starts from now on.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: an unknown name, with the nearest known one, or a value that does not fit.
+    pub fn set(&self, name: &str, value: &str) -> Result<()> {
+        self.0.settings.write().unwrap_or_else(PoisonError::into_inner).set(name, value)
+    }
+
+    /// The settings as they are now.
+    pub fn settings(&self) -> SessionSettings {
+        self.0.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stops every query, each after its batch at most, and waits for them.
+    ///
+    /// # Errors
+    ///
+    /// The first error of a query that failed while stopping.
+    pub async fn stop(&self) -> Result<()> {
+        self.0.queries.stop_all().await
+    }
+
+    pub(crate) fn state(&self) -> SessionState {
+        self.0.context.state()
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.0.clock)
+    }
+
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
+    /// Finds object stores with the settings as they are now.
+    pub(crate) fn storage(&self) -> Storage {
+        Storage::new(self.0.base.clone(), self.settings().storage)
+    }
+
+    /// The session that a DataFrame came from.
+    pub(crate) fn of(frame: &DataFrame) -> Result<Self> {
+        let state = frame.clone().into_parts().0;
+        let link = state.config().get_extension::<SessionLink>();
+        link.and_then(|link| link.0.upgrade()).map(Self).ok_or_else(|| {
+            Error::invalid("this DataFrame belongs to no Fluvial session, or the session is gone")
+        })
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("settings", &self.settings()).finish_non_exhaustive()
+    }
+}
+
+/// Sets up a [`Session`].
+#[derive(Default)]
+pub struct SessionBuilder {
+    config: Vec<(String, String)>,
+    warehouse: Option<String>,
+    base: Option<PathBuf>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl SessionBuilder {
+    /// Sets a setting, by our name or Spark's.
+    #[must_use]
+    pub fn config(mut self, name: impl Into<String>, value: impl ToString) -> Self {
+        self.config.push((name.into(), value.to_string()));
+        self
+    }
+
+    /// Where tables without a location lie; `warehouse` if not given.
+    #[must_use]
+    pub fn warehouse(mut self, location: impl Into<String>) -> Self {
+        self.warehouse = Some(location.into());
+        self
+    }
+
+    /// Where relative paths start; the working folder if not given.
+    #[must_use]
+    pub fn base_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.base = Some(folder.into());
+        self
+    }
+
+    /// Below it queries without a checkpoint location have theirs, each under its name.
+    #[must_use]
+    pub fn default_checkpoint(self, location: impl ToString) -> Self {
+        self.config("checkpoint.location", location)
+    }
+
+    /// Another clock than the machine's: for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The session.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a setting that is unknown or does not fit, or outside of a tokio runtime.
+    pub fn build(self) -> Result<Session> {
+        let mut settings = SessionSettings::default();
+        for (name, value) in &self.config {
+            settings.set(name, value)?;
+        }
+        let runtime = tokio::runtime::Handle::try_current().map_err(|e| {
+            Error::invalid("a session must be built inside a tokio runtime: use #[tokio::main]")
+                .with_source(e)
+        })?;
+        let base = match self.base {
+            Some(base) => std::path::absolute(base),
+            None => std::env::current_dir(),
+        };
+        let base =
+            base.map_err(|e| Error::invalid("the working folder cannot be found").with_source(e))?;
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let warehouse = self.warehouse.unwrap_or_else(|| "warehouse".into());
+        let queries = Queries::new(Arc::new(TokioSpawn(runtime)), Arc::clone(&clock));
+        let inner = Arc::new_cyclic(|link| {
+            let state = state(&settings, link.clone());
+            let context = SessionContext::new_with_state(state);
+            let catalog = Catalog::new(link.clone(), warehouse);
+            Inner { context, settings: RwLock::new(settings), queries, clock, catalog, base }
+        });
+        let session = Session(inner);
+        session.catalog().register(&session);
+        Ok(session)
+    }
+}
+
+fn state(settings: &SessionSettings, link: Weak<Inner>) -> SessionState {
+    let mut config = SessionConfig::new();
+    config.set_extension(Arc::new(SessionLink(link)));
+    let options = config.options_mut();
+    options.execution.time_zone = Some(settings.timezone.clone());
+    options.catalog.default_catalog = CATALOG.into();
+    options.catalog.default_schema = DEFAULT_SCHEMA.into();
+    let builder = SessionStateBuilder::new().with_default_features();
+    dialect::configure(config, builder).build()
+}

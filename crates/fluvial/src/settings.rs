@@ -1,0 +1,227 @@
+//! Settings of a session, by our names and by Spark's.
+
+use fluvial_core::options::nearest;
+use fluvial_core::{Error, Result, WatermarkPolicy};
+use fluvial_engine::EmptyBatches;
+use std::collections::BTreeMap;
+
+/// What a session and its queries are set to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionSettings {
+    /// The session's time zone, an IANA name. How timestamps without a zone are read, and how
+    /// timestamps are shown.
+    pub timezone: String,
+    /// State partitions of new batches.
+    pub state_partitions: u32,
+    /// Which backend keeps state.
+    pub state_backend: StateBackendKind,
+    /// How the watermarks of several inputs combine; pinned by a query's first batch.
+    pub watermark_policy: WatermarkPolicy,
+    /// Whether a batch may run only because the watermark moved.
+    pub empty_batches: EmptyBatches,
+    /// How many batches can be recovered from.
+    pub batches_retained: usize,
+    /// Below it a query without a checkpoint location has its checkpoint, under its name.
+    pub checkpoint_location: Option<String>,
+    /// Whether `k` and `K` are different columns.
+    pub case: Case,
+    /// Whether a stream may find its schema in the files that are there.
+    pub schema_inference: SchemaInference,
+    /// Options of object stores: `storage.aws_region` and the like, without the prefix.
+    pub storage: BTreeMap<String, String>,
+}
+
+/// The backends that are built in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateBackendKind {
+    /// In memory, with deltas and snapshots on the checkpoint's store.
+    Memory,
+}
+
+/// Whether the case of a name matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    /// `k` finds `K`.
+    Insensitive,
+    /// It does not.
+    Sensitive,
+}
+
+/// Whether a stream over files may do without a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaInference {
+    /// It needs one.
+    Refused,
+    /// It looks at the files that are there.
+    Allowed,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            timezone: "UTC".into(),
+            state_partitions: u32::try_from(cores).unwrap_or(1),
+            state_backend: StateBackendKind::Memory,
+            watermark_policy: WatermarkPolicy::Min,
+            empty_batches: EmptyBatches::WhenWanted,
+            batches_retained: 100,
+            checkpoint_location: None,
+            case: Case::Insensitive,
+            schema_inference: SchemaInference::Refused,
+            storage: BTreeMap::new(),
+        }
+    }
+}
+
+/// Our name, then Spark's.
+const NAMES: &[(&str, &str)] = &[
+    ("timezone", "spark.sql.session.timeZone"),
+    ("state.partitions", "spark.sql.shuffle.partitions"),
+    ("state.backend", "spark.sql.streaming.stateStore.providerClass"),
+    ("watermark.policy", "spark.sql.streaming.multipleWatermarkPolicy"),
+    ("batches.empty", "spark.sql.streaming.noDataMicroBatches.enabled"),
+    ("batches.retained", "spark.sql.streaming.minBatchesToRetain"),
+    ("checkpoint.location", "spark.sql.streaming.checkpointLocation"),
+    ("case.sensitive", "spark.sql.caseSensitive"),
+    ("schema.inference", "spark.sql.streaming.schemaInference"),
+];
+
+/// Settings of Spark that ask for what is always so here: accepted if they ask for that.
+const ALWAYS: &[(&str, &[&str])] = &[
+    ("spark.sql.ansi.enabled", &["true"]),
+    ("spark.sql.streaming.unsupportedOperationCheck", &["true"]),
+    ("spark.sql.streaming.statefulOperator.allowMultiple", &["true"]),
+    ("spark.sql.streaming.statefulOperator.checkCorrectness.enabled", &["true"]),
+    ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", &["true", "false"]),
+    ("spark.sql.streaming.fileSource.log.compactInterval", &[]),
+    ("spark.sql.streaming.fileSource.log.deletion", &["true", "false"]),
+    ("spark.sql.streaming.stateStore.minDeltasForSnapshot", &[]),
+];
+
+impl SessionSettings {
+    /// Sets one setting.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: an unknown name, with the nearest known one, or a value that does not fit.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        if let Some(option) = name.strip_prefix("storage.") {
+            self.storage.insert(option.to_ascii_lowercase(), value.to_owned());
+            return Ok(());
+        }
+        let is = |known: &&(&str, &str)| {
+            name.eq_ignore_ascii_case(known.0) || name.eq_ignore_ascii_case(known.1)
+        };
+        let Some((ours, _)) = NAMES.iter().find(is) else { return always(name, value) };
+        match *ours {
+            "timezone" => {
+                value.parse::<chrono_tz::Tz>().map_err(|_| {
+                    bad(name, value, "an IANA time zone such as UTC or Europe/Berlin")
+                })?;
+                value.clone_into(&mut self.timezone);
+            }
+            "state.partitions" => self.state_partitions = positive(name, value)?,
+            "state.backend" => self.state_backend = backend(name, value)?,
+            "watermark.policy" => {
+                self.watermark_policy = match value.to_ascii_lowercase().as_str() {
+                    "min" => WatermarkPolicy::Min,
+                    "max" => WatermarkPolicy::Max,
+                    _ => return Err(bad(name, value, "min or max")),
+                }
+            }
+            "batches.empty" => {
+                self.empty_batches = match boolean(name, value)? {
+                    true => EmptyBatches::WhenWanted,
+                    false => EmptyBatches::Never,
+                }
+            }
+            "batches.retained" => self.batches_retained = positive(name, value)? as usize,
+            "checkpoint.location" => self.checkpoint_location = Some(value.to_owned()),
+            "case.sensitive" => {
+                self.case = if boolean(name, value)? { Case::Sensitive } else { Case::Insensitive }
+            }
+            _ => {
+                self.schema_inference = match boolean(name, value)? {
+                    true => SchemaInference::Allowed,
+                    false => SchemaInference::Refused,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn always(name: &str, value: &str) -> Result<()> {
+    if let Some((_, values)) = ALWAYS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)) {
+        if values.is_empty() || values.iter().any(|v| value.eq_ignore_ascii_case(v)) {
+            return Ok(());
+        }
+        return Err(bad(name, value, &values.join(" or ")));
+    }
+    let known: Vec<&str> = NAMES.iter().flat_map(|(ours, spark)| [*ours, *spark]).collect();
+    let hint = match nearest(name, &known) {
+        Some(near) => format!("did you mean {near}?"),
+        None => {
+            let ours: Vec<&str> = NAMES.iter().map(|(ours, _)| *ours).collect();
+            format!("known are {}", ours.join(", "))
+        }
+    };
+    Err(Error::invalid(format!("unknown setting {name}: {hint}")).with_condition("UNKNOWN_SETTING"))
+}
+
+fn backend(name: &str, value: &str) -> Result<StateBackendKind> {
+    let class = value.rsplit('.').next().unwrap_or(value).to_ascii_lowercase();
+    match class.as_str() {
+        "memory" | "hdfsbackedstatestoreprovider" => Ok(StateBackendKind::Memory),
+        // Spark's RocksDB provider asks for state beyond the heap. There is one backend so far.
+        "rocksdbstatestoreprovider" => Ok(StateBackendKind::Memory),
+        _ => Err(bad(name, value, "memory")),
+    }
+}
+
+fn positive(name: &str, value: &str) -> Result<u32> {
+    match value.trim().parse::<u32>() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(bad(name, value, "a positive whole number")),
+    }
+}
+
+fn boolean(name: &str, value: &str) -> Result<bool> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(bad(name, value, "true or false")),
+    }
+}
+
+fn bad(name: &str, value: &str, expected: &str) -> Error {
+    Error::invalid(format!("{name} is {value:?}, but must be {expected}"))
+        .with_condition("INVALID_SETTING")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spark_names_are_aliases() {
+        let mut settings = SessionSettings::default();
+        settings.set("spark.sql.shuffle.partitions", "3").unwrap();
+        assert_eq!(settings.state_partitions, 3);
+        settings.set("state.partitions", "5").unwrap();
+        assert_eq!(settings.state_partitions, 5);
+        settings.set("storage.AWS_REGION", "eu").unwrap();
+        assert_eq!(settings.storage["aws_region"], "eu");
+    }
+
+    #[test]
+    fn unknown_names_and_bad_values_are_refused_with_a_hint() {
+        let mut settings = SessionSettings::default();
+        let error = settings.set("state.partition", "3").unwrap_err();
+        assert!(error.to_string().contains("state.partitions"), "{error}");
+        for (name, value) in [("state.partitions", "0"), ("watermark.policy", "avg")] {
+            assert_eq!(settings.set(name, value).unwrap_err().condition(), Some("INVALID_SETTING"));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `df.write_stream()`: where a stream goes, and how it runs.
+
+use crate::formats;
+use crate::session::Session;
+use crate::start::{self, Start};
+use arrow::array::RecordBatch;
+use datafusion::dataframe::DataFrame;
+use fluvial_core::options::Options;
+use fluvial_core::{BatchId, Error, OutputMode, Result, Sink};
+use fluvial_engine::{StreamingQuery, Trigger};
+use fluvial_sinks::ForeachBatchSink;
+use std::sync::Arc;
+
+/// Describes a streaming query's output. `start` starts the query.
+#[must_use = "a query runs only after start()"]
+pub struct DataStreamWriter {
+    session: Session,
+    frame: DataFrame,
+    format: String,
+    sink: Option<Arc<dyn Sink>>,
+    mode: Option<OutputMode>,
+    trigger: Trigger,
+    name: Option<String>,
+    partition_by: Vec<String>,
+    options: Options,
+}
+
+impl DataStreamWriter {
+    pub(crate) fn new(session: Session, frame: DataFrame) -> Self {
+        let options = Options::new(Vec::<(String, String)>::new());
+        Self {
+            session,
+            frame,
+            format: "parquet".into(),
+            sink: None,
+            mode: None,
+            trigger: Trigger::Default,
+            name: None,
+            partition_by: Vec::new(),
+            options,
+        }
+    }
+
+    /// The format: `delta`, `parquet`, `json`, `memory`, `console`, `noop`.
+    pub fn format(mut self, format: impl Into<String>) -> Self {
+        self.format = format.into();
+        self
+    }
+
+    /// Append (the default), update or complete.
+    pub fn output_mode(mut self, mode: OutputMode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// When batches run; back to back if not given.
+    pub fn trigger(mut self, trigger: Trigger) -> Self {
+        self.trigger = trigger;
+        self
+    }
+
+    /// A name for people; unique among the running queries. A memory sink's table has it.
+    pub fn query_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Columns that name folders.
+    pub fn partition_by<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.partition_by = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// An option by Spark's name: `checkpointLocation`, `path`, `mergeSchema`, ...
+    pub fn option(mut self, name: impl Into<String>, value: impl ToString) -> Self {
+        self.options.set(name, value.to_string());
+        self
+    }
+
+    /// A sink of your own.
+    pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
+        self.sink = Some(sink);
+        self
+    }
+
+    /// Calls a function with every batch and its id. At least once: a batch that failed after
+    /// the call comes again, with the same id and the same rows.
+    pub fn foreach_batch<F, Fut>(self, callback: F) -> Self
+    where
+        F: Fn(BatchId, Vec<RecordBatch>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.sink(Arc::new(ForeachBatchSink::new(callback)))
+    }
+
+    /// Writes to a path or URL, then as [`Self::start`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub async fn start_at(self, path: impl Into<String>) -> Result<StreamingQuery> {
+        self.option("path", path.into()).start().await
+    }
+
+    /// Writes to a table of the catalog, which is created if there is none, then as
+    /// [`Self::start`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub async fn to_table(mut self, name: &str) -> Result<StreamingQuery> {
+        if self.sink.is_some() {
+            return Err(Error::invalid("a query writes to a sink or to a table, not to both"));
+        }
+        if self.format == "parquet" {
+            self.format = "delta".into();
+        }
+        let location = match self.options.peek("path") {
+            Some(path) => path.to_owned(),
+            None => self.session.catalog().location_of(name)?,
+        };
+        self.options.set("path", location.clone());
+        if self.name.is_none() {
+            self.name = Some(name.to_owned());
+        }
+        self.session.catalog().create(name, &self.format, &location).await?;
+        self.start().await
+    }
+
+    /// Starts the query.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for what cannot stream, a bad option, a changed query on an old checkpoint, a
+    /// sink that belongs to another query; `Corrupt` for a damaged checkpoint.
+    pub async fn start(mut self) -> Result<StreamingQuery> {
+        let mode = self.mode.unwrap_or(OutputMode::Append);
+        let checkpoint = self.options.take("checkpointLocation");
+        let plan = start::prepare(&self.session, &self.frame, mode)?;
+        let output = match self.sink {
+            Some(sink) => {
+                self.options.finish(&["checkpointLocation"])?;
+                formats::Output::durable(sink)
+            }
+            None => {
+                let request = formats::SinkRequest {
+                    session: &self.session,
+                    format: &self.format,
+                    name: self.name.as_deref(),
+                    partition_by: self.partition_by,
+                    mode,
+                    schema: plan.schema(),
+                };
+                formats::sink(request, self.options).await?
+            }
+        };
+        start::start(Start {
+            session: self.session,
+            plan,
+            output,
+            mode,
+            trigger: self.trigger,
+            name: self.name,
+            checkpoint,
+        })
+        .await
+    }
+}

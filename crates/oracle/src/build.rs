@@ -1,0 +1,229 @@
+//! Builds the DataFrame that a case's plan describes.
+
+use crate::case::SourceSpec;
+use crate::feed::Feeder;
+use anyhow::{Context, Result, bail};
+use fluvial::arrow::json::ReaderBuilder;
+use fluvial::datafusion::common::{Column, JoinType};
+use fluvial::datafusion::logical_expr::LogicalPlanBuilder;
+use fluvial::datafusion::prelude::{DataFrame, Expr};
+use fluvial::{Session, StreamingDataFrame, sliding_window, window, window_with_start};
+use futures::future::BoxFuture;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What building a plan needs.
+pub(crate) struct Builder<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) sources: &'a [SourceSpec],
+    pub(crate) feeder: &'a Feeder,
+    pub(crate) shared: BTreeMap<String, DataFrame>,
+}
+
+fn text<'v>(node: &'v Value, key: &str) -> Result<&'v str> {
+    node[key].as_str().with_context(|| format!("{key} is missing in {node}"))
+}
+
+fn list<'v>(node: &'v Value, key: &str) -> Result<&'v Vec<Value>> {
+    node[key].as_array().with_context(|| format!("{key} is missing in {node}"))
+}
+
+fn words(node: &Value, key: &str) -> Result<Vec<String>> {
+    let word = |v: &Value| v.as_str().map(str::to_owned).context("a list of names");
+    list(node, key)?.iter().map(word).collect()
+}
+
+impl Builder<'_> {
+    pub(crate) fn build<'b>(&'b mut self, node: &'b Value) -> BoxFuture<'b, Result<DataFrame>> {
+        Box::pin(async move {
+            let op = text(node, "op")?;
+            match op {
+                "source" => self.source(text(node, "id")?).await,
+                "static" => self.table(node),
+                "shared" => {
+                    let id = node["id"].to_string();
+                    if let Some(frame) = self.shared.get(&id) {
+                        return Ok(frame.clone());
+                    }
+                    let frame = self.build(&node["input"]).await?;
+                    self.shared.insert(id, frame.clone());
+                    Ok(frame)
+                }
+                "sql" => self.sql(node).await,
+                "union" => {
+                    let left = self.build(&node["left"]).await?;
+                    let right = self.build(&node["right"]).await?;
+                    Ok(left.union_by_name(right)?)
+                }
+                "join" => {
+                    let left = self.build(&node["left"]).await?;
+                    let right = self.build(&node["right"]).await?;
+                    self.join(left, right, node)
+                }
+                _ => {
+                    let input = self.build(&node["input"]).await?;
+                    self.unary(op, input, node)
+                }
+            }
+        })
+    }
+
+    fn unary(&self, op: &str, input: DataFrame, node: &Value) -> Result<DataFrame> {
+        match op {
+            "watermark" => Ok(input.with_watermark(text(node, "col")?, text(node, "delay")?)?),
+            "select" => {
+                let mut exprs = Vec::new();
+                for pair in list(node, "exprs")? {
+                    let sql = pair[0].as_str().context("an expression")?;
+                    let alias = pair[1].as_str().context("an alias")?;
+                    exprs.push(self.session.expr(sql, &input)?.alias(alias));
+                }
+                Ok(self.session.select(input, exprs)?)
+            }
+            "filter" => {
+                let predicate = self.session.expr(text(node, "expr")?, &input)?;
+                Ok(input.filter(predicate)?)
+            }
+            "alias" => Ok(input.alias(text(node, "name")?)?),
+            "sort" => {
+                let mut keys = Vec::new();
+                for name in words(node, "cols")? {
+                    let (name, ascending) = match name.strip_prefix('-') {
+                        Some(name) => (name, false),
+                        None => (name.as_str(), true),
+                    };
+                    keys.push(self.session.expr(name, &input)?.sort(ascending, ascending));
+                }
+                Ok(input.sort(keys)?)
+            }
+            "limit" => {
+                let rows = node["n"].as_i64().context("n is missing")?;
+                Ok(input.limit(0, Some(usize::try_from(rows)?))?)
+            }
+            "aggregate" => self.aggregate(input, node),
+            other => bail!("operation {other} is not supported yet"),
+        }
+    }
+
+    async fn source(&self, id: &str) -> Result<DataFrame> {
+        let spec = self.sources.iter().find(|s| s.id == id).context("an unknown source")?;
+        let mut reader = self
+            .session
+            .read_stream()
+            .format(spec.format.as_deref().unwrap_or("json"))
+            .schema(ddl(&spec.schema));
+        for (name, value) in &spec.options {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            reader = reader.option(name, value);
+        }
+        let folder = self.feeder.folder(id)?.display().to_string();
+        Ok(reader.load(folder + spec.path_suffix.as_deref().unwrap_or_default()).await?)
+    }
+
+    fn table(&self, node: &Value) -> Result<DataFrame> {
+        let columns: Vec<(String, String)> = serde_json::from_value(node["schema"].clone())?;
+        let schema = Arc::new(fluvial::parse_ddl(&ddl(&columns))?);
+        let mut decoder = ReaderBuilder::new(Arc::clone(&schema)).build_decoder()?;
+        decoder.serialize(list(node, "rows")?)?;
+        let empty = fluvial::arrow::array::RecordBatch::new_empty(schema);
+        let rows = decoder.flush()?.unwrap_or(empty);
+        Ok(self.session.create_dataframe(vec![rows])?)
+    }
+
+    async fn sql(&mut self, node: &Value) -> Result<DataFrame> {
+        let inputs = node["inputs"].as_object().context("inputs are missing")?;
+        for (name, input) in inputs {
+            let frame = self.build(input).await?;
+            let context = self.session.context();
+            context.deregister_table(name.as_str())?;
+            context.register_table(name.as_str(), frame.into_view())?;
+        }
+        Ok(self.session.sql(text(node, "query")?).await?)
+    }
+
+    fn join(&self, left: DataFrame, right: DataFrame, node: &Value) -> Result<DataFrame> {
+        let kind = match text(node, "how")? {
+            "inner" => JoinType::Inner,
+            "left_outer" | "left" => JoinType::Left,
+            "right_outer" | "right" => JoinType::Right,
+            "full_outer" | "full" => JoinType::Full,
+            "left_semi" => JoinType::LeftSemi,
+            "left_anti" => JoinType::LeftAnti,
+            other => bail!("join {other} is not supported yet"),
+        };
+        let (state, left) = left.into_parts();
+        let (_, right) = right.into_parts();
+        let plan = LogicalPlanBuilder::from(left.clone());
+        let plan = match &node["on"] {
+            Value::String(sql) => {
+                let schema = left.schema().join(right.schema())?;
+                let on = state.create_logical_expr(sql, &schema)?;
+                plan.join_on(right, kind, Some(on))?
+            }
+            _ => {
+                let keys = words(node, "on")?.into_iter().map(Column::new_unqualified).collect();
+                plan.join_using(right, kind, keys)?
+            }
+        };
+        Ok(DataFrame::new(state, plan.build()?))
+    }
+
+    fn aggregate(&self, input: DataFrame, node: &Value) -> Result<DataFrame> {
+        let mut keys = Vec::new();
+        for group in list(node, "group")? {
+            keys.push(self.group(&input, group)?);
+        }
+        let mut aggregates = Vec::new();
+        for aggregate in list(node, "aggs")? {
+            let function = text(aggregate, "fn")?;
+            let argument = aggregate["arg"].as_str().unwrap_or_default();
+            let sql = match function {
+                "sql" => argument.to_owned(),
+                _ => format!("{function}({argument})"),
+            };
+            aggregates.push(self.session.expr(&sql, &input)?.alias(text(aggregate, "as")?));
+        }
+        Ok(input.group_by(keys).agg(aggregates)?)
+    }
+
+    fn group(&self, input: &DataFrame, group: &Value) -> Result<Expr> {
+        let named = |expr: Expr| -> Result<Expr> {
+            Ok(match group["as"].as_str() {
+                Some(name) => expr.alias(name),
+                None => expr,
+            })
+        };
+        match text(group, "fn")? {
+            "column" => {
+                let column = self.session.expr(text(group, "col")?, input)?;
+                match text(group, "col")? == text(group, "as").unwrap_or_default() {
+                    true => Ok(column),
+                    false => named(column),
+                }
+            }
+            "expr" => named(self.session.expr(text(group, "expr")?, input)?),
+            "window" => {
+                let column = text(group, "col")?;
+                let time = column.strip_prefix("expr:").unwrap_or(column);
+                let time = self.session.expr(time, input)?;
+                let size = text(group, "size")?;
+                let slide = group["slide"].as_str();
+                named(match (slide, group["start"].as_str()) {
+                    (None, None) => window(time, size),
+                    (Some(slide), None) => sliding_window(time, size, slide),
+                    (slide, Some(start)) => {
+                        window_with_start(time, size, slide.unwrap_or(size), start)
+                    }
+                })
+            }
+            other => bail!("grouping by {other} is not supported yet"),
+        }
+    }
+}
+
+/// A schema as Spark's DDL.
+pub(crate) fn ddl(columns: &[(String, String)]) -> String {
+    let column = |(name, data_type): &(String, String)| format!("`{name}` {data_type}");
+    columns.iter().map(column).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,51 @@
+//! A clock that can hold a query still while its input arrives.
+
+use async_trait::async_trait;
+use fluvial::{Clock, SystemClock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+const LOOK: Duration = Duration::from_millis(1);
+
+/// The machine's clock, but nobody wakes up while the gate is closed.
+#[derive(Default)]
+pub(crate) struct GateClock {
+    clock: SystemClock,
+    closed: AtomicBool,
+    sleeping: AtomicUsize,
+}
+
+impl GateClock {
+    /// Closes the gate and waits until the query sleeps behind it.
+    pub(crate) async fn close(&self) {
+        self.closed.store(true, SeqCst);
+        while self.sleeping.load(SeqCst) == 0 {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Opens it.
+    pub(crate) fn open(&self) {
+        self.closed.store(false, SeqCst);
+    }
+}
+
+#[async_trait]
+impl Clock for GateClock {
+    fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.clock.sleep(duration).await;
+        self.sleeping.fetch_add(1, SeqCst);
+        while self.closed.load(SeqCst) {
+            tokio::time::sleep(LOOK).await;
+        }
+        self.sleeping.fetch_sub(1, SeqCst);
+    }
+}

@@ -1,0 +1,63 @@
+//! Which cases need operators that are still to come.
+
+use crate::case::Case;
+use serde_json::Value;
+
+/// Whether a case can be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// It can.
+    In,
+    /// It needs something that is on the roadmap.
+    Later(String),
+}
+
+/// Operations that are on the roadmap.
+const LATER: &[&str] = &[
+    "drop_duplicates",
+    "drop_duplicates_within_watermark",
+    "transform_with_state",
+    "apply_in_pandas_with_state",
+];
+
+/// The scope of a case.
+pub fn scope_of(case: &Case) -> Scope {
+    let plans =
+        std::iter::once(&case.plan).chain(case.steps.iter().filter_map(|s| s.plan.as_ref()));
+    for plan in plans {
+        if let Some(missing) = missing(plan) {
+            return Scope::Later(missing);
+        }
+    }
+    Scope::In
+}
+
+fn missing(node: &Value) -> Option<String> {
+    let op = node["op"].as_str()?;
+    if LATER.contains(&op) {
+        return Some(op.to_owned());
+    }
+    if op == "join" && streams(&node["left"]) && streams(&node["right"]) {
+        return Some("a join of two streams".to_owned());
+    }
+    if op == "aggregate" {
+        let groups = node["group"].as_array()?;
+        if groups.iter().any(|g| g["fn"] == "session_window") {
+            return Some("session_window".to_owned());
+        }
+    }
+    children(node).into_iter().find_map(missing)
+}
+
+fn children(node: &Value) -> Vec<&Value> {
+    let mut all: Vec<&Value> =
+        ["input", "left", "right"].iter().filter_map(|key| node.get(*key)).collect();
+    if let Some(inputs) = node["inputs"].as_object() {
+        all.extend(inputs.values());
+    }
+    all
+}
+
+fn streams(node: &Value) -> bool {
+    node["op"] == "source" || children(node).into_iter().any(streams)
+}

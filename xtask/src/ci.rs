@@ -1,0 +1,61 @@
+//! Everything that must hold before a change lands.
+
+use crate::{cargo, cargo_output, tidy};
+use anyhow::{Result, bail};
+use std::time::Instant;
+
+/// Crates that people take alone, and what must not come with them.
+const SMALL: &[&str] =
+    &["fluvial-core", "fluvial-checkpoint", "fluvial-state", "fluvial-state-memory"];
+const HEAVY: &[&str] = &["datafusion", "deltalake", "tokio"];
+
+type Step = (&'static str, fn() -> Result<()>);
+
+const STEPS: &[Step] = &[
+    ("format", || cargo(&["fmt", "--all", "--check"])),
+    ("tidy", tidy::check),
+    ("small crates stay small", small_crates),
+    ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
+    ("documentation", documentation),
+    ("tests", || cargo(&["test", "--workspace"])),
+];
+
+/// Runs every step, the quick ones first, and stops at the first that fails.
+pub(crate) fn run() -> Result<()> {
+    for (name, step) in STEPS {
+        println!("== {name}");
+        let start = Instant::now();
+        step()?;
+        println!("== {name}: {:.0} s", start.elapsed().as_secs_f64());
+    }
+    Ok(())
+}
+
+fn documentation() -> Result<()> {
+    // The process is ours alone and has one thread.
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = std::process::Command::new(cargo)
+        .args(["doc", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", "--deny warnings")
+        .current_dir(crate::root())
+        .status()?;
+    if !status.success() {
+        bail!("the documentation has warnings");
+    }
+    Ok(())
+}
+
+/// Each crate that is used alone is checked as it is used: alone.
+pub(crate) fn small_crates() -> Result<()> {
+    for package in SMALL {
+        let tree =
+            cargo_output(&["tree", "--package", package, "--edges", "normal", "--prefix", "none"])?;
+        for line in tree.lines() {
+            let name = line.split(' ').next().unwrap_or_default();
+            if HEAVY.iter().any(|heavy| name == *heavy || name.starts_with(&format!("{heavy}-"))) {
+                bail!("{package} has come to depend on {name}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! The chores of this repository: test, ci, tidy, bench, demo and oracle.
+//!
+//! It depends on nothing of ours, so that it builds in a moment; what needs the library is a
+//! crate that it runs.
+
+mod ci;
+mod graph;
+mod tidy;
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  test             all tests, as the README says
+  ci               everything that must hold before a change lands
+  tidy             the rules that the compiler cannot check
+  small-crates     what people use alone has no heavy dependencies
+  bench [ARGS]     the benchmarks; ARGS go to criterion
+  demo             the clickstream job, end to end
+  oracle DIR [--state-partitions N] [--backend NAME] [--category A,B] [--only TEXT]
+                   compares Fluvial with recorded cases, a line for each
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let rest: Vec<String> = arguments.collect();
+    let done = match command.as_str() {
+        "test" => test(&rest),
+        "ci" => ci::run(),
+        "tidy" => tidy::check(),
+        "small-crates" => ci::small_crates(),
+        "bench" => {
+            cargo(&[&["bench", "--package", "fluvial-benches"], refs(&rest).as_slice()].concat())
+        }
+        "demo" => cargo(&[
+            "run",
+            "--package",
+            "fluvial-cli",
+            "--",
+            "run",
+            "examples/clickstream/pipeline.sql",
+        ]),
+        "oracle" => oracle(&rest),
+        "" | "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => {
+            eprint!("unknown command {other:?}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test(rest: &[String]) -> Result<()> {
+    cargo(&[&["test", "--workspace"], refs(rest).as_slice()].concat())
+}
+
+fn oracle(rest: &[String]) -> Result<()> {
+    let run = ["run", "--quiet", "--package", "fluvial-oracle", "--"];
+    cargo(&[run.as_slice(), refs(rest).as_slice()].concat())
+}
+
+fn refs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+/// Runs cargo in the root of the repository.
+fn cargo(arguments: &[&str]) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(arguments)
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("cargo {}", arguments.join(" ")))?;
+    if !status.success() {
+        bail!("cargo {} failed", arguments.join(" "));
+    }
+    Ok(())
+}
+
+/// What cargo prints.
+fn cargo_output(arguments: &[&str]) -> Result<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo).args(arguments).current_dir(root()).output()?;
+    if !output.status.success() {
+        bail!("cargo {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
