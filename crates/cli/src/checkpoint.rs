@@ -9,23 +9,27 @@ use crate::args::Show;
 use crate::exit::{Exit, UsageError};
 use anyhow::Context;
 use fluvial::Storage;
+use object_store::path::Path;
 use std::collections::BTreeMap;
 
 /// Shows one checkpoint, or each one in a folder of several.
 pub(crate) async fn show(args: &Show) -> anyhow::Result<Exit> {
     let base = std::env::current_dir().context("cannot find the working folder")?;
-    let place = Storage::new(base, BTreeMap::new()).open(&args.dir)?;
-    let roots = read::find(place.store.as_ref(), &place.path).await?;
+    // Looking must not make a folder that is not there.
+    let (store, _, folder) = Storage::new(base, BTreeMap::new()).look(&args.dir)?;
+    let folder = Path::parse(folder.trim_matches('/'))
+        .with_context(|| format!("{} cannot be a folder", args.dir))?;
+    let roots = read::find(store.as_ref(), &folder).await?;
     if roots.is_empty() {
-        return Err(UsageError::of(format!("there is no checkpoint in {}", place.url)));
+        return Err(UsageError::of(format!("there is no checkpoint in {}", args.dir)));
     }
     let mut exit = Exit::Done;
     for (i, root) in roots.into_iter().enumerate() {
-        let name = match root.prefix_match(&place.path).and_then(|mut parts| parts.next()) {
-            Some(folder) => format!("{}/{}", args.dir.trim_end_matches('/'), folder.as_ref()),
+        let name = match root.prefix_match(&folder).and_then(|mut parts| parts.next()) {
+            Some(inner) => format!("{}/{}", args.dir.trim_end_matches('/'), inner.as_ref()),
             None => args.dir.clone(),
         };
-        let report = read::read(place.store.clone(), root, name).await?;
+        let report = read::read(store.clone(), root, name).await?;
         if !report.damaged.is_empty() {
             exit = Exit::Failed;
         }

@@ -2,7 +2,7 @@
 
 use crate::error::from_datafusion;
 use crate::exec::{BatchRun, ExchangeExec, Gather, OperatorTotals, StatefulExec};
-use crate::plan::{StreamPlanner, StreamingPlan, bind_batch_time, operator_watermarks, physical};
+use crate::plan::{StreamPlanner, StreamingPlan, bind_batch, operator_watermarks, physical};
 use async_trait::async_trait;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -56,9 +56,8 @@ impl DataFusionRunner {
     ) -> Result<(Arc<dyn ExecutionPlan>, SessionState)> {
         let mut state = self.state.clone();
         state.config_mut().set_extension(Arc::clone(run));
-        let time = run.plan().time;
-        let template =
-            bind_batch_time(self.plan.template.clone(), time).map_err(from_datafusion)?;
+        let template = bind_batch(self.plan.template.clone(), run.plan().batch, run.plan().time)
+            .map_err(from_datafusion)?;
         let planner =
             DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(StreamPlanner)]);
         let plan = planner.create_physical_plan(&template, &state).await;

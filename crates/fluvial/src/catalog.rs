@@ -31,7 +31,14 @@ pub(crate) struct Catalog {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     format: String,
+    /// As given: a relative path stays relative, so that a folder may be moved as a whole.
     location: String,
+}
+
+impl Entry {
+    fn new(format: &str, location: &str) -> Self {
+        Self { format: format.to_ascii_lowercase(), location: location.to_owned() }
+    }
 }
 
 impl Catalog {
@@ -64,8 +71,7 @@ impl Catalog {
     /// `Invalid` if the name is taken by a table of another format or place.
     pub(crate) async fn create(&self, name: &str, format: &str, location: &str) -> Result<()> {
         let session = self.session()?;
-        let url = session.storage().url(location)?;
-        let entry = Entry { format: format.to_ascii_lowercase(), location: url.to_string() };
+        let entry = Entry::new(format, location);
         let body = serde_json::to_vec(&entry)
             .map_err(|e| Error::invalid("a table has no JSON form").with_source(e))?;
         let place = self.entry_place(&session, name)?;
@@ -74,17 +80,25 @@ impl Catalog {
         match place.store.put_opts(&place.path, payload, options).await {
             Ok(_) => Ok(()),
             Err(object_store::Error::AlreadyExists { .. }) => {
-                let found = self.find(name).await?;
-                if found.as_ref() == Some(&entry) {
-                    return Ok(());
-                }
-                Err(Error::invalid(format!(
-                    "there is a table {name} already, at {}: drop it first, or take another name",
-                    found.map_or_else(String::new, |f| f.location)
-                ))
-                .with_condition("TABLE_OR_VIEW_ALREADY_EXISTS"))
+                self.check(name, format, location).await
             }
             Err(error) => Err(Error::from(error).at(format!("table {name}"))),
+        }
+    }
+
+    /// Whether a name is free, or belongs to this very table.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the name is taken by a table of another format or place.
+    pub(crate) async fn check(&self, name: &str, format: &str, location: &str) -> Result<()> {
+        match self.find(name).await? {
+            Some(found) if found != Entry::new(format, location) => Err(Error::invalid(format!(
+                "there is a table {name} already, {} at {}: drop it first, or take another name",
+                found.format, found.location
+            ))
+            .with_condition("TABLE_OR_VIEW_ALREADY_EXISTS")),
+            _ => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use fluvial_core::options::Options;
 use fluvial_core::{Error, Result, Source};
 use fluvial_datafusion::plan::{SourceFolder, StreamDefinition};
-use fluvial_sources::{FileFormat, FilePlace, FileSource, FileSourceBuilder};
+use fluvial_sources::{FileFormat, FilePlace, FileSource, FileSourceBuilder, check_local_folder};
 use std::sync::Arc;
 
 /// The formats of files that can be read.
@@ -27,13 +27,17 @@ pub(crate) async fn stream(
     let format: FileFormat = format.parse()?;
     let (store, base, path) = session.storage().look(path)?;
     let place = FilePlace::new(store, &base, &path)?;
+    if base == "file:///" {
+        let root = std::path::Path::new("/").join(place.root().as_ref());
+        check_local_folder(&root)?;
+    }
     let given = schema.is_some();
     if !given && format != FileFormat::Text && infer == SchemaInference::Refused {
         return Err(Error::invalid(
             "a stream over files needs a schema: schema(\"a STRING, b INT\"), or set \
              schema.inference to true to find it in the files that are there",
         )
-        .with_condition("SCHEMA_NOT_SPECIFIED"));
+        .with_condition("SCHEMA_REQUIRED"));
     }
     let mut definition = FileDefinition { place, format, options, data: schema, schema: None };
     let trial = Storage::temporary("schema")?;

@@ -180,7 +180,15 @@ fn files(request: &SinkRequest<'_>, mut options: Options) -> Result<Output> {
 #[cfg(feature = "delta")]
 fn delta(request: &SinkRequest<'_>, mut options: Options) -> Result<Output> {
     use fluvial_delta::{DeltaOptions, DeltaSink};
-    let location = delta_location(request.session, &path(&mut options)?)?;
+    let path = path(&mut options)?;
+    let url = request.session.storage().url(&path)?;
+    if let Ok(folder) = url.to_file_path() {
+        // The library wants the folder of a local table to be there.
+        std::fs::create_dir_all(&folder).map_err(|e| {
+            Error::invalid(format!("{} cannot hold a table: {e}", folder.display())).with_source(e)
+        })?;
+    }
+    let location = delta_location(request.session, &path)?;
     let options = DeltaOptions::parse(options, request.partition_by.clone())?;
     Ok(Output::durable(Arc::new(DeltaSink::new(location, options))))
 }

@@ -8,7 +8,7 @@
 //! use fluvial::prelude::*;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> fluvial::Result<()> {
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let session = Session::new()?;
 //! let events = session
 //!     .read_stream()
@@ -70,11 +70,14 @@ pub use stream_writer::DataStreamWriter;
 
 pub use fluvial_core::ddl::parse_ddl;
 pub use fluvial_core::{BatchId, Clock, Error, ErrorKind, OutputMode, Result};
+pub use fluvial_datafusion::from_datafusion;
 #[cfg(feature = "sql")]
 pub use fluvial_datafusion::sql;
 pub use fluvial_engine::{
-    Queries, StreamingQuery, StreamingQueryListener, StreamingQueryProgress, Trigger,
+    Queries, QueryIdle, QueryStarted, QueryTerminated, StreamingQuery, StreamingQueryListener,
+    StreamingQueryProgress, Trigger,
 };
+pub use fluvial_sources::MemorySource;
 pub use {arrow, datafusion};
 
 /// What almost every program needs.

@@ -266,7 +266,7 @@ fn watermarked(session: &Session, frame: DataFrame, clause: &WatermarkClause) ->
             return Err(Error::invalid(format!(
                 "the event time {expr} needs a name: WATERMARK {expr} AS name DELAY OF ..."
             ))
-            .with_condition("WATERMARK_EXPRESSION_WITHOUT_NAME"));
+            .with_condition("REQUIRES_EXPLICIT_NAME_IN_WATERMARK_CLAUSE"));
         }
     };
     frame.with_watermark_delay(&column, delay)

@@ -16,6 +16,7 @@ use fluvial_core::{Clock, Error, Result};
 use fluvial_datafusion::dialect;
 use fluvial_datafusion::from_datafusion;
 use fluvial_engine::Queries;
+use object_store::memory::InMemory;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
@@ -31,6 +32,7 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     catalog: Catalog,
     base: PathBuf,
+    memory: Arc<InMemory>,
 }
 
 /// How a DataFrame finds its session again.
@@ -184,6 +186,7 @@ impl Session {
     /// Finds object stores with the settings as they are now.
     pub(crate) fn storage(&self) -> Storage {
         Storage::new(self.0.base.clone(), self.settings().storage)
+            .with_memory(Arc::clone(&self.0.memory))
     }
 
     /// The session that a DataFrame came from.
@@ -273,7 +276,9 @@ impl SessionBuilder {
             let state = state(&settings, link.clone());
             let context = SessionContext::new_with_state(state);
             let catalog = Catalog::new(link.clone(), warehouse);
-            Inner { context, settings: RwLock::new(settings), queries, clock, catalog, base }
+            let memory = Arc::new(InMemory::new());
+            let settings = RwLock::new(settings);
+            Inner { context, settings, queries, clock, catalog, base, memory }
         });
         let session = Session(inner);
         session.catalog().register(&session);
@@ -286,6 +291,8 @@ fn state(settings: &SessionSettings, link: Weak<Inner>) -> SessionState {
     config.set_extension(Arc::new(SessionLink(link)));
     let options = config.options_mut();
     options.execution.time_zone = Some(settings.timezone.clone());
+    // As Spark: a row that cannot match does not move the watermark.
+    options.optimizer.filter_null_join_keys = true;
     options.catalog.default_catalog = CATALOG.into();
     options.catalog.default_schema = DEFAULT_SCHEMA.into();
     let builder = SessionStateBuilder::new().with_default_features();

@@ -51,6 +51,12 @@ impl Storage {
         Self { base, options, memory: Arc::new(InMemory::new()) }
     }
 
+    /// `memory` is what `memory://` means: a session has one.
+    pub(crate) fn with_memory(mut self, memory: Arc<InMemory>) -> Self {
+        self.memory = memory;
+        self
+    }
+
     /// The URL of a location: a URL already, or a path.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct DataStreamWriter {
     session: Session,
     frame: DataFrame,
-    format: String,
+    format: Option<String>,
     sink: Option<Arc<dyn Sink>>,
     mode: Option<OutputMode>,
     trigger: Trigger,
@@ -31,7 +31,7 @@ impl DataStreamWriter {
         Self {
             session,
             frame,
-            format: "parquet".into(),
+            format: None,
             sink: None,
             mode: None,
             trigger: Trigger::Default,
@@ -41,9 +41,10 @@ impl DataStreamWriter {
         }
     }
 
-    /// The format: `delta`, `parquet`, `json`, `memory`, `console`, `noop`.
+    /// The format: `delta`, `parquet`, `json`, `csv`, `memory`, `console`, `noop`. Parquet if not
+    /// given, delta for a table.
     pub fn format(mut self, format: impl Into<String>) -> Self {
-        self.format = format.into();
+        self.format = Some(format.into());
         self
     }
 
@@ -112,9 +113,7 @@ impl DataStreamWriter {
         if self.sink.is_some() {
             return Err(Error::invalid("a query writes to a sink or to a table, not to both"));
         }
-        if self.format == "parquet" {
-            self.format = "delta".into();
-        }
+        let format = self.format.get_or_insert_with(|| "delta".into()).clone();
         let location = match self.options.peek("path") {
             Some(path) => path.to_owned(),
             None => self.session.catalog().location_of(name)?,
@@ -123,8 +122,11 @@ impl DataStreamWriter {
         if self.name.is_none() {
             self.name = Some(name.to_owned());
         }
-        self.session.catalog().create(name, &self.format, &location).await?;
-        self.start().await
+        let session = self.session.clone();
+        session.catalog().check(name, &format, &location).await?;
+        let query = self.start().await?;
+        session.catalog().create(name, &format, &location).await?;
+        Ok(query)
     }
 
     /// Starts the query.
@@ -145,7 +147,7 @@ impl DataStreamWriter {
             None => {
                 let request = formats::SinkRequest {
                     session: &self.session,
-                    format: &self.format,
+                    format: self.format.as_deref().unwrap_or("parquet"),
                     name: self.name.as_deref(),
                     partition_by: self.partition_by,
                     mode,

@@ -41,11 +41,27 @@ impl Clock for GateClock {
     }
 
     async fn sleep(&self, duration: Duration) {
+        // A sleep may be given up; then nobody sleeps any more.
+        let _asleep = Asleep::new(&self.sleeping);
         self.clock.sleep(duration).await;
-        self.sleeping.fetch_add(1, SeqCst);
         while self.closed.load(SeqCst) {
             tokio::time::sleep(LOOK).await;
         }
-        self.sleeping.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Counts as long as it lives.
+struct Asleep<'a>(&'a AtomicUsize);
+
+impl<'a> Asleep<'a> {
+    fn new(sleeping: &'a AtomicUsize) -> Self {
+        sleeping.fetch_add(1, SeqCst);
+        Self(sleeping)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
     }
 }

@@ -38,8 +38,11 @@ fn wrong_usage_ends_with_two() {
     let output = nowhere.run(&[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("there is no file pipeline.sql"));
-    let output = nowhere.fluvial(&["checkpoint", "show", "."]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    for place in [".", "not/there"] {
+        let output = nowhere.fluvial(&["checkpoint", "show", place]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+    }
+    assert!(!nowhere.path().join("not").exists());
 }
 
 #[test]

@@ -6,12 +6,14 @@
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, exec_err};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    Volatility, cast, lit,
 };
 use datafusion::scalar::ScalarValue;
-use fluvial_core::BatchTime;
+use fluvial_core::{BatchId, BatchTime};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const PLACEHOLDER: &str = "batch_time";
 
@@ -54,27 +56,49 @@ impl ScalarUDFImpl for BatchTimePlaceholder {
 pub(crate) fn hide_clock(plan: LogicalPlan) -> Result<LogicalPlan> {
     let placeholder =
         ScalarUDF::from(BatchTimePlaceholder(Signature::nullary(Volatility::Volatile)));
-    rewrite_calls(plan, &|name| {
-        let data_type = clock_type(name)?;
+    rewrite_calls(plan, &mut |call| {
+        let data_type = clock_type(call.func.name())?;
         let time = placeholder.call(Vec::new());
         Some(if data_type == instant() { time } else { cast(time, data_type) })
     })
 }
 
-/// Puts the batch's time in place of the placeholder.
-pub(crate) fn bind_batch_time(plan: LogicalPlan, time: BatchTime) -> Result<LogicalPlan> {
+/// Functions that draw numbers, which a replay must draw again.
+const RANDOM: &[&str] = &["rand", "random", "randn"];
+
+/// Puts the batch's time in place of the placeholder, and gives a seed to what draws numbers
+/// without one: the batch and the place in the query.
+pub(crate) fn bind_batch(
+    plan: LogicalPlan,
+    batch: BatchId,
+    time: BatchTime,
+) -> Result<LogicalPlan> {
     let micros = time.0.saturating_mul(1000);
     let value = ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
-    rewrite_calls(plan, &|name| (name == PLACEHOLDER).then(|| Expr::Literal(value.clone(), None)))
+    let mut drawn = 0_u64;
+    rewrite_calls(plan, &mut |call| {
+        let name = call.func.name();
+        if name == PLACEHOLDER {
+            return Some(Expr::Literal(value.clone(), None));
+        }
+        if RANDOM.contains(&name) && call.args.is_empty() {
+            drawn += 1;
+            let seed = xxh3_64_with_seed(&batch.0.to_le_bytes(), drawn) as i64;
+            return Some(call.func.call(vec![lit(seed)]));
+        }
+        None
+    })
 }
 
-fn cast(expr: Expr, data_type: DataType) -> Expr {
-    datafusion::logical_expr::cast(expr, data_type)
+/// A condition that never holds and that nothing folds or moves.
+pub(crate) fn never() -> Expr {
+    let time = ScalarUDF::from(BatchTimePlaceholder(Signature::nullary(Volatility::Volatile)));
+    time.call(Vec::new()).is_null()
 }
 
 fn rewrite_calls(
     plan: LogicalPlan,
-    replacement: &dyn Fn(&str) -> Option<Expr>,
+    replacement: &mut dyn FnMut(&ScalarFunction) -> Option<Expr>,
 ) -> Result<LogicalPlan> {
     let changed = plan.transform_down_with_subqueries(|node| {
         let schema_names: Vec<String> = match &node {
@@ -87,8 +111,8 @@ fn rewrite_calls(
         node.map_expressions(|expr| {
             let here = position;
             position += 1;
-            let changed = expr.transform(|e| match &e {
-                Expr::ScalarFunction(call) => match replacement(call.func.name()) {
+            let changed = expr.transform_up(|e| match &e {
+                Expr::ScalarFunction(call) => match replacement(call) {
                     Some(new) => Ok(Transformed::yes(new)),
                     None => Ok(Transformed::no(e)),
                 },

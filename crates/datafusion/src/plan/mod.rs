@@ -25,6 +25,6 @@ pub use stream_definition::{OpenSource, SourceFolder, StreamDefinition};
 pub use stream_table::{StreamTable, is_streaming, stream_of};
 pub use watermark_node::WatermarkNode;
 
-pub(crate) use batch_time::bind_batch_time;
+pub(crate) use batch_time::bind_batch;
 pub(crate) use physical::StreamPlanner;
 pub(crate) use watermarks::operator_watermarks;

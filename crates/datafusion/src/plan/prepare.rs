@@ -17,10 +17,11 @@ use datafusion::common::{Result, plan_err};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{
-    Aggregate, Expr, Extension, FetchType, LogicalPlan, LogicalPlanBuilder, Projection, SkipType,
-    UserDefinedLogicalNode,
+    Aggregate, Expr, Extension, FetchType, Filter, LogicalPlan, LogicalPlanBuilder, Projection,
+    SkipType, UserDefinedLogicalNode,
 };
 use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::scalar::ScalarValue;
 use fluvial_core::{EventDuration, OperatorId, OutputMode, SourceId, WatermarkId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +29,10 @@ use std::sync::Arc;
 /// Rules that cut off what gives no rows. A stream must be read all the same: its rows count, and
 /// its event times move the watermark.
 const FORGETS_STREAMS: &[&str] = &["eliminate_filter", "propagate_empty_relation"];
+
+/// Rules that put projections of single fields between a filter and what it filters: it could not
+/// move below an aggregation any more.
+const PARTS_FILTERS: &[&str] = &["extract_leaf_expressions", "push_down_leaf_projections"];
 
 /// A streaming query, checked and optimised, ready to be run batch by batch.
 #[derive(Debug, Clone)]
@@ -97,7 +102,9 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = state
         .optimizers()
         .iter()
-        .filter(|rule| !FORGETS_STREAMS.contains(&rule.name()))
+        .filter(|rule| {
+            !FORGETS_STREAMS.contains(&rule.name()) && !PARTS_FILTERS.contains(&rule.name())
+        })
         .cloned()
         .collect();
     rules.push(Arc::new(PushFilterBelowWatermark));
@@ -175,6 +182,12 @@ impl Names {
                 let node = StreamLimitNode { input, rows: rows as u64, operator };
                 let node = Arc::new(node);
                 Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })))
+            }
+            // DataFusion would move it below whatever it filters, and rows must not be lost there.
+            LogicalPlan::Filter(filter) if is_streaming(&filter.input) && is_never(&filter) => {
+                let predicate = batch_time::never();
+                let filter = Filter::try_new(predicate, filter.input)?;
+                Ok(Transformed::yes(LogicalPlan::Filter(filter)))
             }
             LogicalPlan::Projection(projection)
                 if windows::asks_for_window(&projection.expr)
@@ -258,6 +271,11 @@ impl Names {
         }
         Ok(plan.data)
     }
+}
+
+/// Whether a filter lets nothing through.
+fn is_never(filter: &Filter) -> bool {
+    matches!(&filter.predicate, Expr::Literal(ScalarValue::Boolean(Some(false) | None), _))
 }
 
 /// The streaming limit that a plan is.

@@ -13,7 +13,8 @@ use fluvial_datafusion::from_datafusion;
 
 /// What an expression or a query gives: type and value of its only column, or a condition.
 async fn evaluate(state: &SessionState, text: &str) -> Result<(String, String), String> {
-    let is_query = text.to_lowercase().starts_with("select ");
+    let lower = text.to_lowercase();
+    let is_query = lower.starts_with("select ") || lower.starts_with("with ");
     let query = if is_query { text.to_owned() } else { format!("SELECT {text} AS v") };
     let shown = |e| {
         let error = from_datafusion(e);
@@ -98,6 +99,11 @@ async fn literals() {
 #[tokio::test]
 async fn operators() {
     check(include_str!("facts/operators.tsv")).await;
+}
+
+#[tokio::test]
+async fn queries() {
+    check(include_str!("facts/queries.tsv")).await;
 }
 
 #[tokio::test]

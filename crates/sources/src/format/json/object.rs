@@ -21,14 +21,14 @@ pub(super) struct Shape {
     filled: Vec<u64>,
     objects: u64,
     keys: Vec<Key>,
-    /// Index into `keys` by what is written, quotes included.
+    /// Index into `keys` by what is written.
     known: BTreeMap<Vec<u8>, usize>,
 }
 
 /// A key as it is written.
 #[derive(Debug)]
 struct Key {
-    /// Quotes included.
+    /// All that comes before the value: blanks, the key in its quotes, the colon, blanks.
     raw: Vec<u8>,
     /// The field, if it is one.
     field: Option<usize>,
@@ -63,13 +63,17 @@ impl Shape {
         self.objects += 1;
         let (mut good, mut missing, mut previous) = (true, columns.len(), 0);
         cursor.need(b'{')?;
-        cursor.blanks();
-        let mut more = !cursor.eat(b'}');
-        while more {
-            let field = self.key(cursor, &mut previous, scratch)?;
-            cursor.blanks();
-            cursor.need(b':')?;
-            cursor.blanks();
+        loop {
+            let key = &self.keys[self.keys[previous].next];
+            let field = if !key.raw.is_empty() && begins_with(cursor.rest(), &key.raw) {
+                cursor.at += key.raw.len();
+                previous = self.keys[previous].next;
+                key.field
+            } else if previous == 0 && cursor.is_empty_object() {
+                break;
+            } else {
+                self.search(cursor, &mut previous, scratch)?
+            };
             match field {
                 None => cursor.skip()?,
                 Some(field) if self.filled[field] == self.objects => {
@@ -85,7 +89,13 @@ impl Shape {
                     }
                 }
             }
-            more = cursor.more(b'}')?;
+            if !cursor.eat(b',') {
+                cursor.blanks();
+                if !cursor.eat(b',') {
+                    cursor.need(b'}')?;
+                    break;
+                }
+            }
         }
         if missing > 0 {
             for (column, filled) in columns.iter_mut().zip(&self.filled) {
@@ -119,23 +129,6 @@ impl Shape {
     }
 
     /// Steps over the key at the cursor; `None` if there is no such field.
-    #[inline]
-    fn key(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        previous: &mut usize,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Option<usize>, Syntax> {
-        let guess = self.keys[*previous].next;
-        let key = &self.keys[guess];
-        if guess != 0 && cursor.rest().starts_with(&key.raw) {
-            cursor.at += key.raw.len();
-            *previous = guess;
-            return Ok(key.field);
-        }
-        self.search(cursor, previous, scratch)
-    }
-
     fn search(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -143,8 +136,13 @@ impl Shape {
         scratch: &mut Vec<u8>,
     ) -> Result<Option<usize>, Syntax> {
         let start = cursor.at;
+        cursor.blanks();
         let text = cursor.quoted()?;
-        if let Some(index) = self.known.get(&cursor.text[start..cursor.at]).copied() {
+        cursor.blanks();
+        cursor.need(b':')?;
+        cursor.blanks();
+        let raw = &cursor.text[start..cursor.at];
+        if let Some(index) = self.known.get(raw).copied() {
             self.keys[*previous].next = index;
             *previous = index;
             return Ok(self.keys[index].field);
@@ -159,13 +157,31 @@ impl Shape {
         let field = field.copied();
         if self.keys.len() < MAX_KEYS {
             let index = self.keys.len();
-            let raw = cursor.text[start..cursor.at].to_vec();
-            self.known.insert(raw.clone(), index);
-            self.keys.push(Key { raw, field, next: 0 });
+            self.known.insert(raw.to_vec(), index);
+            self.keys.push(Key { raw: raw.to_vec(), field, next: 0 });
             self.keys[*previous].next = index;
             *previous = index;
+        } else {
+            // Not the first key of an object any more.
+            *previous = previous.max(&mut 1).to_owned();
         }
         Ok(field)
+    }
+}
+
+/// Whether `text` begins with `head`, without a call: keys are short.
+#[inline]
+fn begins_with(text: &[u8], head: &[u8]) -> bool {
+    let Some(text) = text.get(..head.len()) else { return false };
+    let (Some(a), Some(b)) = (text.first_chunk::<8>(), head.first_chunk::<8>()) else {
+        return text == head;
+    };
+    if u64::from_le_bytes(*a) != u64::from_le_bytes(*b) {
+        return false;
+    }
+    match (text.last_chunk::<8>(), head.last_chunk::<8>()) {
+        (Some(a), Some(b)) if text.len() <= 16 => u64::from_le_bytes(*a) == u64::from_le_bytes(*b),
+        _ => text[8..] == head[8..],
     }
 }
 

@@ -77,6 +77,18 @@ impl<'a> Cursor<'a> {
         if self.eat(byte) { Ok(()) } else { Err(Syntax) }
     }
 
+    /// Whether an object whose opening bracket was taken has nothing in it; then it is closed.
+    #[cold]
+    pub(super) fn is_empty_object(&mut self) -> bool {
+        let start = self.at;
+        self.blanks();
+        let empty = self.eat(b'}');
+        if !empty {
+            self.at = start;
+        }
+        empty
+    }
+
     /// After a value: `true` if another follows, `false` after `close`.
     #[inline]
     pub(super) fn more(&mut self, close: u8) -> Result<bool, Syntax> {
@@ -247,14 +259,53 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps over one value of any kind; white space before it is skipped already.
+    #[inline]
     pub(super) fn skip(&mut self) -> Result<(), Syntax> {
+        match self.peek() {
+            b'"' => {
+                self.at += 1;
+                self.double_quoted().map(|_| ())
+            }
+            b'0'..=b'9' => self.skip_number(),
+            _ => self.skip_any(),
+        }
+    }
+
+    /// Steps over a number without taking note of it.
+    fn skip_number(&mut self) -> Result<(), Syntax> {
+        let start = self.at;
+        self.skip_digits();
+        let zero = self.text[start] == b'0' && self.at > start + 1;
+        if self.peek() == b'.' {
+            self.at += 1;
+            let fraction = self.at;
+            self.skip_digits();
+            if self.at == fraction {
+                return Err(Syntax);
+            }
+        }
+        if matches!(self.peek(), b'e' | b'E') {
+            self.at += 1;
+            self.exponent()?;
+        }
+        if zero { Err(Syntax) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn skip_digits(&mut self) {
+        while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+    }
+
+    fn skip_any(&mut self) -> Result<(), Syntax> {
         let mut open = Vec::new();
         loop {
             let closed = match self.peek() {
                 b'"' | b'\'' => self.quoted().map(|_| None)?,
                 b'{' => self.open(&mut open, b'}')?,
                 b'[' => self.open(&mut open, b']')?,
-                b'0'..=b'9' => self.number().map(|_| None)?,
+                b'0'..=b'9' => self.skip_number().map(|()| None)?,
                 _ => self.skip_word().map(|()| None)?,
             };
             if closed == Some(false) {

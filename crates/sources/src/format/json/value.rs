@@ -40,9 +40,21 @@ impl Reader {
         column: &mut Column,
         scratch: &mut Vec<u8>,
     ) -> Result<Outcome, Syntax> {
-        if cursor.peek() == b'n' && cursor.word(b"null") {
-            column.push_null();
-            return Ok(Good);
+        // What machines write most, before all else.
+        match (cursor.peek(), &mut *column) {
+            (b'"', Column::Utf8(out)) => {
+                push_text(cursor.quoted()?, out);
+                return Ok(Good);
+            }
+            (b'0'..=b'9', Column::Int64(out)) => {
+                return integer(cursor, out, |n| i64::try_from(n).ok());
+            }
+            (b'0'..=b'9', Column::Float64(out)) => return double(cursor, out),
+            (b'n', column) if cursor.word(b"null") => {
+                column.push_null();
+                return Ok(Good);
+            }
+            _ => {}
         }
         match (self, column) {
             (Self::List(reader), Column::List(list)) if cursor.peek() == b'[' => {
