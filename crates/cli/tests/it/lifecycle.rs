@@ -16,7 +16,7 @@ SELECT 'never seen';
 fn ctrl_c_stops_cleanly() {
     let folder = Folder::with(ENDLESS);
     for signal in ["-INT", "-TERM"] {
-        let program = folder.start(&[]);
+        let program = folder.start(&[]).with_a_batch();
         let kill = Command::new("kill").args([signal, &program.child.id().to_string()]).status();
         assert!(kill.unwrap().success());
         let (code, out, errors) = program.end();
@@ -28,7 +28,7 @@ fn ctrl_c_stops_cleanly() {
 #[test]
 fn of_two_runs_one_says_that_the_other_has_taken_over() {
     let folder = Folder::with(ENDLESS);
-    let runs = [folder.start(&[]), folder.start(&[])];
+    let runs = [folder.start(&[]).with_a_batch(), folder.start(&[])];
     let ids = runs.each_ref().map(|run| run.child.id().to_string());
     let (send, ended) = mpsc::channel();
     let waiting = runs.map(|run| {

@@ -47,14 +47,13 @@ fn wrong_usage_ends_with_two() {
 
 #[test]
 fn names_that_are_almost_right_are_told() {
-    let files = |option: &str| {
-        format!(
-            "CREATE STREAMING TABLE t USING noop AS SELECT * FROM STREAM \
-             read_files('in', format => 'json', schema => 'a int', {option})"
-        )
-    };
-    let (code, text) = run(&files("maxFilePerTrigger => 1"), &[]);
-    assert_eq!(code, 1);
+    let folder = Folder::with(
+        "CREATE STREAMING TABLE t USING noop AS SELECT * FROM STREAM \
+         read_files('.', format => 'json', schema => 'a int', maxFilePerTrigger => 1)",
+    );
+    let output = folder.run(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("pipeline.sql: line 1, column 1"), "{text}");
     assert!(text.contains("maxFilesPerTrigger"), "{text}");
 }

@@ -45,7 +45,7 @@ impl Folder {
         command
     }
 
-    /// Starts the script and waits for its first batch.
+    /// Starts the script.
     pub(crate) fn start(&self, args: &[&str]) -> Started {
         let mut child = self
             .fluvial(&[&["run", "pipeline.sql"], args].concat())
@@ -53,13 +53,7 @@ impl Folder {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut first = String::new();
-        out.read_line(&mut first).unwrap();
-        if !first.starts_with('{') {
-            let error = child.wait_with_output().unwrap().stderr;
-            panic!("no batch, but {first:?}\n{}", String::from_utf8_lossy(&error));
-        }
+        let out = BufReader::new(child.stdout.take().unwrap());
         Started { child, out }
     }
 }
@@ -71,6 +65,17 @@ pub(crate) struct Started {
 }
 
 impl Started {
+    /// Waits for the first batch.
+    pub(crate) fn with_a_batch(mut self) -> Self {
+        let mut first = String::new();
+        self.out.read_line(&mut first).unwrap();
+        if !first.starts_with('{') {
+            let (_, out, errors) = self.end();
+            panic!("no batch, but {first:?}{out}\n{errors}");
+        }
+        self
+    }
+
     /// Waits for the end; gives the exit code and what was printed.
     pub(crate) fn end(mut self) -> (i32, String, String) {
         let mut out = String::new();
