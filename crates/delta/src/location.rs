@@ -79,13 +79,13 @@ impl TableLocation {
         if let Some(store) = &self.store {
             know_scheme(&self.url);
             builder = builder.with_storage_backend(store.clone(), self.url.clone());
-        } else {
-            self.make_folder()?;
         }
+        self.make_folder()?;
         builder.build().map_err(|e| delta_error(e).at(place()))
     }
 
-    /// The library's own local store insists on an existing folder.
+    /// The library insists on an existing folder where the URL is one of this machine, whoever's
+    /// store it is given.
     fn make_folder(&self) -> Result<()> {
         if let Ok(path) = self.url.to_file_path() {
             std::fs::create_dir_all(&path).map_err(|e| {
