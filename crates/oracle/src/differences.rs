@@ -40,6 +40,7 @@ const DELIBERATE: &[Difference] = &[
     difference("filter_before_watermark_changes_max", Field::InputRows, READ),
     difference("global_agg_no_rows_after_filter", Field::InputRows, READ),
     difference("static_inner", Field::InputRows, READ),
+    difference("static_inner_then_window_agg", Field::InputRows, READ),
     difference("static_left_semi", Field::InputRows, READ),
     difference("suite_limit_before_and_after_agg_small_before", Field::State, SAMPLED),
     difference("suite_limit_before_agg_complete", Field::InputRows, READ),
@@ -54,6 +55,11 @@ const DELIBERATE: &[Difference] = &[
     difference("neg_epoch_tumbling_append", Field::Rows, EPOCH),
     difference("neg_epoch_sliding_offset_complete", Field::Rows, EPOCH),
     difference("sort_complete", Field::State, SAMPLED),
+    difference(
+        "suite_agg_filter_false_above",
+        Field::State,
+        "groups that no filter above would ever let through are not kept in state",
+    ),
     difference(
         "suite_recover_output_mode_changed",
         Field::Refused,

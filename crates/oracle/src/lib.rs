@@ -19,8 +19,10 @@ mod gate;
 mod run;
 mod scope;
 mod values;
+mod verdict;
 
 pub use case::Case;
 pub use compare::{Verdict, judge};
 pub use run::{Options, Outcome, run};
 pub use scope::{Scope, scope_of};
+pub use verdict::verdict_of;

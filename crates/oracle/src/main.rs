@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use fluvial_oracle::{Case, Options, Scope, Verdict, judge, run, scope_of};
-use std::path::{Path, PathBuf};
+use fluvial_oracle::{Case, Options, Scope, Verdict, scope_of, verdict_of};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Compares Fluvial with what Spark did, case by case.
@@ -23,25 +23,6 @@ struct Arguments {
     /// Only cases whose name contains this.
     #[arg(long)]
     only: Option<String>,
-}
-
-/// Runs a case. After a restart Spark has forgotten the watermarks of single inputs and we have
-/// not: there, what one long-running query did is right too.
-async fn verdict_of(case: &Case, path: &Path, options: &Options) -> Verdict {
-    let outcome = match run(case, options).await {
-        Ok(outcome) => outcome,
-        Err(error) => return Verdict::Differs(vec![format!("{error:#}")]),
-    };
-    let verdict = judge(case, &outcome);
-    let continuous = path.with_file_name(format!("{}__cont.json", case.name));
-    if matches!(verdict, Verdict::Differs(_))
-        && case.category == "multi-watermark"
-        && let Ok(sibling) = Case::load(&continuous)
-        && !matches!(judge(&sibling, &outcome), Verdict::Differs(_))
-    {
-        return Verdict::AgreesBut("the watermark of every input survives a restart");
-    }
-    verdict
 }
 
 #[tokio::main]

@@ -20,8 +20,18 @@ const LATER: &[&str] = &[
     "apply_in_pandas_with_state",
 ];
 
+/// Cases that need something on the roadmap that their plan does not show.
+const LATER_CASES: &[(&str, &str)] = &[
+    ("suite_agg_names_differ_in_case", "columns whose names differ in case only"),
+    ("suite_file_metadata_column", "the hidden column _metadata"),
+    ("suite_set_except_all_static_update", "EXCEPT ALL of a stream, which counts duplicates"),
+];
+
 /// The scope of a case.
 pub fn scope_of(case: &Case) -> Scope {
+    if let Some((_, missing)) = LATER_CASES.iter().find(|(name, _)| *name == case.name) {
+        return Scope::Later((*missing).to_owned());
+    }
     let plans =
         std::iter::once(&case.plan).chain(case.steps.iter().filter_map(|s| s.plan.as_ref()));
     for plan in plans {

@@ -48,7 +48,7 @@ use fluvial_core::{
 use ledger::{Attempt, Ledger};
 use memory::{Choice, Memory};
 use options::{Clean, FileOptions};
-use read::{FileReader, chain};
+use read::{FileReader, chain, coalesce};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

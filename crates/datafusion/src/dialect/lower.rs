@@ -229,9 +229,7 @@ fn rounded(name: &str, operand: Expr, field: CeilFloorKind) -> Expr {
     match field {
         CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => call(name, vec![operand]),
         CeilFloorKind::DateTimeField(unit) => call(name, vec![operand, text(unit.to_string())]),
-        CeilFloorKind::Scale(scale) => {
-            call(name, vec![operand, lowered(Expr::Value(scale.into()))])
-        }
+        CeilFloorKind::Scale(scale) => call(name, vec![operand, lowered(Expr::Value(scale))]),
     }
 }
 

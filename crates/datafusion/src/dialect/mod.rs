@@ -25,6 +25,7 @@ mod planner;
 mod pretty;
 mod refusal;
 mod session;
+mod set_operations;
 mod syntax;
 mod types;
 

@@ -2,7 +2,7 @@
 
 use datafusion::common::{Column, DFSchema, DataFusionError, SchemaError};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Ident, Query, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::collections::BTreeSet;
@@ -50,34 +50,39 @@ fn respell(ident: &mut Ident, known: &BTreeSet<String>) {
     }
 }
 
-/// The misspelt name that made planning fail and the one that was probably meant.
-pub(super) fn correction(error: &DataFusionError) -> Option<(Vec<String>, Vec<String>)> {
-    let (wanted, valid) = unknown_field(error)?;
-    let parts = |column: &Column| {
-        let mut parts: Vec<String> = column.relation.iter().map(|r| r.table().to_owned()).collect();
-        parts.push(column.name.clone());
-        parts
-    };
-    let wanted_parts = parts(wanted);
-    let fits = |column: &&Column| {
+/// A name that made planning fail, and the one that was probably meant.
+#[derive(Debug)]
+pub(super) struct Correction {
+    wanted: Vec<String>,
+    meant: Vec<String>,
+    /// Line and column of the name, if the planner knows them.
+    at: Option<(u64, u64)>,
+}
+
+/// The correction of an error, if a name is only written in another case.
+pub(super) fn correction(error: &DataFusionError) -> Option<Correction> {
+    let (column, valid) = unknown_field(error)?;
+    let wanted = parts(column);
+    let tail = |column: &Column| {
         let own = parts(column);
-        let tail = &own[own.len().saturating_sub(wanted_parts.len())..];
-        tail.len() == wanted_parts.len()
-            && tail.iter().zip(&wanted_parts).all(|(a, b)| a.eq_ignore_ascii_case(b))
+        let tail = own[own.len().saturating_sub(wanted.len())..].to_vec();
+        let same = tail.len() == wanted.len()
+            && tail.iter().zip(&wanted).all(|(a, b)| a.eq_ignore_ascii_case(b));
+        same.then_some(tail)
     };
-    let candidates: BTreeSet<Vec<String>> = valid
-        .iter()
-        .filter(fits)
-        .map(|column| {
-            let own = parts(column);
-            own[own.len() - wanted_parts.len()..].to_vec()
-        })
-        .collect();
+    let candidates: BTreeSet<Vec<String>> = valid.iter().filter_map(tail).collect();
     let mut candidates = candidates.into_iter();
+    let at = column.spans().first().map(|span| (span.start.line, span.start.column));
     match (candidates.next(), candidates.next()) {
-        (Some(meant), None) if meant != wanted_parts => Some((wanted_parts, meant)),
+        (Some(meant), None) if meant != wanted => Some(Correction { wanted, meant, at }),
         _ => None,
     }
+}
+
+fn parts(column: &Column) -> Vec<String> {
+    let mut parts: Vec<String> = column.relation.iter().map(|r| r.table().to_owned()).collect();
+    parts.push(column.name.clone());
+    parts
 }
 
 fn unknown_field(error: &DataFusionError) -> Option<(&Column, &[Column])> {
@@ -95,24 +100,64 @@ fn unknown_field(error: &DataFusionError) -> Option<(&Column, &[Column])> {
     }
 }
 
-/// Replaces a name wherever it stands in the query. Output columns keep the name as written.
-pub(super) fn respell_query(query: &mut Query, wanted: &[String], meant: &[String]) {
-    let _: ControlFlow<()> = query.visit(&mut Replace { wanted, meant });
+impl Correction {
+    /// Spells the name as it is meant: at its place if that is known, else everywhere. Output
+    /// columns keep the name as written. Tells whether there was anything to do.
+    pub(super) fn apply(&self, query: &mut Query) -> bool {
+        let at = self.at;
+        let mut replace = Replace { correction: self, at, replaced: false };
+        let _: ControlFlow<()> = query.visit(&mut replace);
+        if !replace.replaced && at.is_some() {
+            replace.at = None;
+            let _: ControlFlow<()> = query.visit(&mut replace);
+        }
+        replace.replaced
+    }
 }
 
-/// Whether the query uses the name at all.
-pub(super) fn uses(query: &Query, wanted: &[String]) -> bool {
-    struct Uses<'a>(&'a [String]);
-    impl Visitor for Uses<'_> {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            if idents(expr).is_some_and(|parts| starts_with(&parts, self.0)) {
-                return ControlFlow::Break(());
+struct Replace<'a> {
+    correction: &'a Correction,
+    at: Option<(u64, u64)>,
+    replaced: bool,
+}
+
+impl Replace<'_> {
+    fn fits(&self, parts: &[&Ident]) -> bool {
+        let Correction { wanted, .. } = self.correction;
+        let here = match (self.at, parts.first()) {
+            (Some(at), Some(first)) => {
+                let start = first.span.start;
+                (start.line, start.column) == at
             }
-            ControlFlow::Continue(())
+            _ => true,
+        };
+        here && parts.len() >= wanted.len() && parts.iter().zip(wanted).all(|(a, b)| a.value == *b)
+    }
+
+    /// `SELECT K` gives a column `K`, though it reads `k`.
+    fn keep_output_names(&self, body: &mut SetExpr) {
+        match body {
+            SetExpr::Select(select) => {
+                for item in &mut select.projection {
+                    if let SelectItem::UnnamedExpr(expr) = item
+                        && let Some(parts) = idents(expr)
+                        && parts.len() == self.correction.wanted.len()
+                        && self.fits(&parts)
+                        && let Some(last) = parts.last()
+                    {
+                        let value = last.value.clone();
+                        let alias = Ident { value, quote_style: Some('`'), span: Span::empty() };
+                        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                    }
+                }
+            }
+            SetExpr::SetOperation { left, right, .. } => {
+                self.keep_output_names(left);
+                self.keep_output_names(right);
+            }
+            _ => {}
         }
     }
-    query.visit(&mut Uses(wanted)).is_break()
 }
 
 fn idents(expr: &Expr) -> Option<Vec<&Ident>> {
@@ -123,64 +168,26 @@ fn idents(expr: &Expr) -> Option<Vec<&Ident>> {
     }
 }
 
-fn starts_with(parts: &[&Ident], wanted: &[String]) -> bool {
-    parts.len() >= wanted.len() && parts.iter().zip(wanted).all(|(a, b)| a.value == *b)
-}
-
-struct Replace<'a> {
-    wanted: &'a [String],
-    meant: &'a [String],
-}
-
 impl VisitorMut for Replace<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        keep_output_names(&mut query.body, self.wanted);
+        self.keep_output_names(&mut query.body);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let parts: Vec<&mut Ident> = match expr {
-            Expr::Identifier(ident) => vec![ident],
-            Expr::CompoundIdentifier(parts) => parts.iter_mut().collect(),
-            _ => return ControlFlow::Continue(()),
-        };
-        let fits = parts.len() >= self.wanted.len()
-            && parts.iter().zip(self.wanted).all(|(a, b)| a.value == *b);
-        if fits {
-            for (ident, meant) in parts.into_iter().zip(self.meant) {
+        if idents(expr).is_some_and(|parts| self.fits(&parts)) {
+            let parts: Vec<&mut Ident> = match expr {
+                Expr::Identifier(ident) => vec![ident],
+                Expr::CompoundIdentifier(parts) => parts.iter_mut().collect(),
+                _ => Vec::new(),
+            };
+            for (ident, meant) in parts.into_iter().zip(&self.correction.meant) {
                 ident.value.clone_from(meant);
             }
+            self.replaced = true;
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// `SELECT K` gives a column `K`, though it reads `k`.
-fn keep_output_names(body: &mut SetExpr, wanted: &[String]) {
-    match body {
-        SetExpr::Select(select) => {
-            for item in &mut select.projection {
-                if let SelectItem::UnnamedExpr(expr) = item
-                    && let Some(parts) = idents(expr)
-                    && parts.len() == wanted.len()
-                    && starts_with(&parts, wanted)
-                    && let Some(last) = parts.last()
-                {
-                    let alias = Ident {
-                        value: last.value.clone(),
-                        quote_style: Some('`'),
-                        span: Span::empty(),
-                    };
-                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-                }
-            }
-        }
-        SetExpr::SetOperation { left, right, .. } => {
-            keep_output_names(left, wanted);
-            keep_output_names(right, wanted);
-        }
-        _ => {}
     }
 }

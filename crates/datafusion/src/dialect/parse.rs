@@ -4,6 +4,7 @@ use super::lower::{lower_expression, lower_query};
 use super::names;
 use super::pretty;
 use super::refusal;
+use super::set_operations;
 use super::syntax::SparkDialect;
 use crate::functions::error::spark;
 use datafusion::common::{DFSchema, DataFusionError, Result};
@@ -88,6 +89,16 @@ fn plan(state: &SessionState, mut expr: SqlExpr, schema: &DFSchema) -> Result<Ex
 pub async fn plan_query(state: &SessionState, mut query: Query) -> Result<LogicalPlan> {
     lower_query(&mut query);
     refusal::check_limit(&query)?;
+    plan_lowered(state, query).await
+}
+
+/// Plans a query that was lowered already.
+pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Result<LogicalPlan> {
+    if let Some((left, right)) = set_operations::sides_of_except_all(&query) {
+        let left = Box::pin(plan_lowered(state, left)).await?;
+        let right = Box::pin(plan_lowered(state, right)).await?;
+        return set_operations::except_all(state, left, right);
+    }
     let mut corrections = 0;
     loop {
         let statement = Statement::Query(Box::new(query.clone()));
@@ -97,13 +108,10 @@ pub async fn plan_query(state: &SessionState, mut query: Query) -> Result<Logica
             Err(error) => error,
         };
         corrections += 1;
-        match names::correction(&error) {
-            Some((wanted, meant))
-                if corrections <= CORRECTIONS_MAX && names::uses(&query, &wanted) =>
-            {
-                names::respell_query(&mut query, &wanted, &meant);
-            }
-            _ => return Err(refusal::named(error)),
+        let corrected = corrections <= CORRECTIONS_MAX
+            && names::correction(&error).is_some_and(|correction| correction.apply(&mut query));
+        if !corrected {
+            return Err(refusal::named(error));
         }
     }
 }

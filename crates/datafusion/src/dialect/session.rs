@@ -23,6 +23,7 @@ pub fn configure(config: SessionConfig, builder: SessionStateBuilder) -> Session
     let mut config = config;
     let options = config.options_mut();
     options.sql_parser.enable_ident_normalization = false;
+    options.sql_parser.collect_spans = true;
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.default_null_ordering = "nulls_min".into();

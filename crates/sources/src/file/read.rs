@@ -5,9 +5,10 @@ use super::fetch::PlannedFile;
 use super::metadata::{self, METADATA};
 use super::partition;
 use super::place::FilePlace;
+use crate::BATCH_ROWS;
 use crate::format::FileDecoder;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow::compute::take;
+use arrow::compute::{BatchCoalescer, take};
 use arrow::datatypes::{FieldRef, SchemaRef};
 use fluvial_core::{Error, Result, RowStream};
 use futures::{FutureExt, StreamExt};
@@ -145,6 +146,33 @@ pub(crate) fn chain(open: impl Iterator<Item = Result<RowStream>> + Send + 'stat
         .buffered(OPEN_AHEAD)
         .flatten()
         .boxed()
+}
+
+/// The same rows in batches of a useful size: a batch of many small files has many small batches,
+/// and each costs the same whoever works with it.
+pub(crate) fn coalesce(rows: RowStream, schema: SchemaRef) -> RowStream {
+    if schema.fields().is_empty() {
+        // Nothing but a number of rows: that is cheap.
+        return rows;
+    }
+    let coalescer = BatchCoalescer::new(schema, BATCH_ROWS)
+        .with_biggest_coalesce_batch_size(Some(BATCH_ROWS / 2));
+    futures::stream::try_unfold((Some(rows), coalescer), |(mut rows, mut coalescer)| async move {
+        loop {
+            if let Some(batch) = coalescer.next_completed_batch() {
+                return Ok(Some((batch, (rows, coalescer))));
+            }
+            let Some(stream) = &mut rows else { return Ok(None) };
+            match stream.next().await {
+                Some(batch) => coalescer.push_batch(batch?)?,
+                None => {
+                    coalescer.finish_buffered_batch()?;
+                    rows = None;
+                }
+            }
+        }
+    })
+    .boxed()
 }
 
 /// A stream of nothing but an error.

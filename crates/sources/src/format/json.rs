@@ -7,6 +7,8 @@
 
 mod object;
 mod scan;
+mod skip;
+mod unescape;
 mod value;
 
 use super::lines::DecodeLine;

@@ -31,32 +31,53 @@ pub(crate) fn parse_local(text: &[u8]) -> Option<i64> {
 #[inline]
 fn parse_common(text: &[u8]) -> Option<i64> {
     let (head, tail) = text.split_first_chunk::<19>()?;
-    let digits = |at: usize, len: usize| -> i64 {
-        head[at..at + len].iter().fold(0, |value, b| value * 10 + i64::from(b.wrapping_sub(b'0')))
-    };
-    let is_digit = |at: usize| head[at].is_ascii_digit();
-    let shape = head[4] == b'-'
-        && head[7] == b'-'
-        && matches!(head[10], b'T' | b' ')
-        && head[13] == b':'
-        && head[16] == b':'
-        && [0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18].into_iter().all(is_digit);
-    if !shape {
+    let [
+        y1,
+        y2,
+        y3,
+        y4,
+        b'-',
+        m1,
+        m2,
+        b'-',
+        d1,
+        d2,
+        b'T' | b' ',
+        h1,
+        h2,
+        b':',
+        n1,
+        n2,
+        b':',
+        s1,
+        s2,
+    ] = *head
+    else {
         return None;
-    }
+    };
     let fraction = match tail {
         b"Z" => 0,
         [b'.', a, b, c, b'Z'] => number(&[*a, *b, *c])? * 1000,
         [b'.', a, b, c, d, e, f, b'Z'] => number(&[*a, *b, *c, *d, *e, *f])?,
         _ => return None,
     };
-    let (hour, minute, second) = (digits(11, 2), digits(14, 2), digits(17, 2));
-    if hour > 23 || minute > 59 || second > 59 {
+    let (century, year) = (two(y1, y2), two(y3, y4));
+    let (hour, minute, second) = (two(h1, h2), two(n1, n2), two(s1, s2));
+    let (month, day) = (two(m1, m2), two(d1, d2));
+    // What is no digit makes a number too large for any of these.
+    if century.max(year).max(month).max(day) > 99 || hour > 23 || minute.max(second) > 59 {
         return None;
     }
     // Four digits of a year cannot overflow.
-    let day = days(digits(0, 4), digits(5, 2), digits(8, 2))?;
+    let day = days(century * 100 + year, month, day)?;
     Some(((day * 24 + hour) * 60 + minute) * 60 * SECOND + second * SECOND + fraction)
+}
+
+/// The number of two digits, or one above 99.
+#[inline]
+fn two(tens: u8, ones: u8) -> i64 {
+    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    if tens.max(ones) > 9 { 100 } else { i64::from(tens) * 10 + i64::from(ones) }
 }
 
 fn number(digits: &[u8]) -> Option<i64> {

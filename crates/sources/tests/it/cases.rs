@@ -249,3 +249,20 @@ fn a_full_batch_needs_no_listing_and_a_file_no_request_of_its_own() {
     // One listing (of one level) and one entry; then entries only; the rest needs a look around.
     assert_eq!(requests, [2, 1, 1, 1, 2]);
 }
+
+#[test]
+fn small_files_make_large_batches() {
+    let spec = Spec::json(VALUE);
+    let mut query = query(&spec);
+    for n in 0..300 {
+        put(&query.disk, &format!("{n}.json"), &[&value(n)], n);
+    }
+    let range = query.plan(None).unwrap().unwrap();
+    query.adopt(range.clone()).unwrap();
+    let batches = |split| {
+        let rows = query.source.read(&range, split, None).unwrap();
+        let batches: Vec<_> = fluvial_sim::block_on(futures::StreamExt::collect(rows));
+        batches.len()
+    };
+    assert_eq!(range.splits.iter().map(batches).collect::<Vec<_>>(), [1, 1]);
+}

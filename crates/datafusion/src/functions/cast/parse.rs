@@ -223,10 +223,9 @@ impl<'a> Scanner<'a> {
                 if self.eat(b'.') {
                     let bytes = &self.text.as_bytes()[self.at..];
                     let length = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
-                    for i in 0..6 {
-                        let digit = if i < length { bytes[i] - b'0' } else { 0 };
-                        micros = micros * 10 + i64::from(digit);
-                    }
+                    // Microseconds have six digits: missing ones are zeros, more are cut off.
+                    let digits = bytes[..length].iter().copied().chain(std::iter::repeat(b'0'));
+                    micros = digits.take(6).fold(0, |v, digit| v * 10 + i64::from(digit - b'0'));
                     self.at += length;
                 }
             }

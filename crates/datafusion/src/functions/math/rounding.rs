@@ -17,7 +17,7 @@ pub(super) fn functions() -> Vec<Spec> {
     const ONE: &[Kind] = &[Number];
     const SCALED: &[Kind] = &[Number, Int];
     let same = || Gives::Of(|types| Ok(types[0].clone()));
-    let whole = || Gives::OfConstants(|types, constants| whole_type(types, constants));
+    let whole = || Gives::OfConstants(whole_type);
     let rounded = || Gives::OfConstants(|types, constants| rounded_type(&types[0], constants));
     vec![
         Spec::new(&["abs"], ONE, same(), abs),

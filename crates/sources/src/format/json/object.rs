@@ -1,6 +1,7 @@
 //! JSON objects into the columns of a structure.
 
-use super::scan::{Cursor, Syntax, unescape};
+use super::scan::{Cursor, Syntax};
+use super::unescape::unescape;
 use super::value::{Outcome, Reader};
 use crate::column::Column;
 use arrow::datatypes::{DataType, Fields};
@@ -163,7 +164,7 @@ impl Shape {
             *previous = index;
         } else {
             // Not the first key of an object any more.
-            *previous = previous.max(&mut 1).to_owned();
+            *previous = (*previous).max(1);
         }
         Ok(field)
     }

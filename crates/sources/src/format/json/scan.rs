@@ -1,16 +1,8 @@
-//! The words of JSON: white space, strings, numbers, and values that are skipped.
-//!
-//! Everything that is looked at is checked, also what is skipped: whether a line is well formed
-//! does not depend on which of its fields a query needs.
-
-use memchr::memchr;
+//! The words of JSON: white space, strings, numbers.
 
 /// The text is not JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Syntax;
-
-/// Deeper nesting is not JSON to us: the stack of open brackets is bounded.
-const MAX_DEPTH: usize = 1000;
 
 /// A place in one line.
 #[derive(Debug)]
@@ -116,25 +108,34 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// A string, whose opening quote was taken.
     #[inline]
-    fn double_quoted(&mut self) -> Result<Quoted<'a>, Syntax> {
+    pub(super) fn double_quoted(&mut self) -> Result<Quoted<'a>, Syntax> {
+        let rest = self.rest();
+        let plain = plain_prefix(rest);
+        if let Some(b'"') = rest.get(plain) {
+            self.at += plain + 1;
+            return Ok(Quoted { raw: &rest[..plain], escaped: false });
+        }
+        self.escaped(plain)
+    }
+
+    /// A string whose first `plain` bytes are no escapes, and the next one is no quote.
+    fn escaped(&mut self, plain: usize) -> Result<Quoted<'a>, Syntax> {
         let start = self.at;
-        let mut escaped = false;
+        self.at += plain;
         loop {
-            self.at += plain_prefix(self.rest());
             match self.text.get(self.at) {
                 Some(b'"') => {
                     let raw = &self.text[start..self.at];
                     self.at += 1;
-                    return Ok(Quoted { raw, escaped });
+                    return Ok(Quoted { raw, escaped: true });
                 }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.escape()?;
-                }
+                Some(b'\\') => self.escape()?,
                 // The end, or a control character.
                 _ => return Err(Syntax),
             }
+            self.at += plain_prefix(self.rest());
         }
     }
 
@@ -223,7 +224,7 @@ impl<'a> Cursor<'a> {
         self.at - start
     }
 
-    fn exponent(&mut self) -> Result<i32, Syntax> {
+    pub(super) fn exponent(&mut self) -> Result<i32, Syntax> {
         let negative = self.eat(b'-');
         if !negative {
             self.eat(b'+');
@@ -257,105 +258,6 @@ impl<'a> Cursor<'a> {
         ];
         WORDS.iter().find(|(word, _)| self.word(word)).map(|(_, number)| *number)
     }
-
-    /// Steps over one value of any kind; white space before it is skipped already.
-    #[inline]
-    pub(super) fn skip(&mut self) -> Result<(), Syntax> {
-        match self.peek() {
-            b'"' => {
-                self.at += 1;
-                self.double_quoted().map(|_| ())
-            }
-            b'0'..=b'9' => self.skip_number(),
-            _ => self.skip_any(),
-        }
-    }
-
-    /// Steps over a number without taking note of it.
-    fn skip_number(&mut self) -> Result<(), Syntax> {
-        let start = self.at;
-        self.skip_digits();
-        let zero = self.text[start] == b'0' && self.at > start + 1;
-        if self.peek() == b'.' {
-            self.at += 1;
-            let fraction = self.at;
-            self.skip_digits();
-            if self.at == fraction {
-                return Err(Syntax);
-            }
-        }
-        if matches!(self.peek(), b'e' | b'E') {
-            self.at += 1;
-            self.exponent()?;
-        }
-        if zero { Err(Syntax) } else { Ok(()) }
-    }
-
-    #[inline]
-    fn skip_digits(&mut self) {
-        while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
-            self.at += 1;
-        }
-    }
-
-    fn skip_any(&mut self) -> Result<(), Syntax> {
-        let mut open = Vec::new();
-        loop {
-            let closed = match self.peek() {
-                b'"' | b'\'' => self.quoted().map(|_| None)?,
-                b'{' => self.open(&mut open, b'}')?,
-                b'[' => self.open(&mut open, b']')?,
-                b'0'..=b'9' => self.skip_number().map(|()| None)?,
-                _ => self.skip_word().map(|()| None)?,
-            };
-            if closed == Some(false) {
-                // A bracket was opened, and its first value is next.
-                continue;
-            }
-            // A value ended: so may the brackets around it.
-            loop {
-                let Some(close) = open.last().copied() else { return Ok(()) };
-                if self.more(close)? {
-                    self.skip_key(close)?;
-                    break;
-                }
-                open.pop();
-            }
-        }
-    }
-
-    /// Opens a bracket: `Some(true)` if it is empty, and closed again.
-    fn open(&mut self, open: &mut Vec<u8>, close: u8) -> Result<Option<bool>, Syntax> {
-        self.at += 1;
-        self.blanks();
-        if self.eat(close) {
-            return Ok(Some(true));
-        }
-        if open.len() == MAX_DEPTH {
-            return Err(Syntax);
-        }
-        open.push(close);
-        self.skip_key(close)?;
-        Ok(Some(false))
-    }
-
-    fn skip_key(&mut self, close: u8) -> Result<(), Syntax> {
-        if close == b'}' {
-            self.quoted()?;
-            self.blanks();
-            self.need(b':')?;
-            self.blanks();
-        }
-        Ok(())
-    }
-
-    fn skip_word(&mut self) -> Result<(), Syntax> {
-        let known = self.word(b"null")
-            || self.word(b"true")
-            || self.word(b"false")
-            || self.word_number().is_some();
-        if known { Ok(()) } else { self.number().map(|_| ()) }
-    }
 }
 
 /// Up to 19 significant digits.
@@ -383,72 +285,23 @@ impl Digits {
 fn plain_prefix(text: &[u8]) -> usize {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let mut at = 0;
-    while let Some(chunk) = text[at..].first_chunk::<8>() {
+    let (chunks, tail) = text.as_chunks::<8>();
+    for (i, chunk) in chunks.iter().enumerate() {
         // A byte is zero iff subtracting one borrows from a byte without its high bit. The
         // lowest hit is exact, higher ones may be an effect of the borrow.
         let word = u64::from_le_bytes(*chunk);
-        let quote = word ^ (LOW * u64::from(b'"'));
-        let backslash = word ^ (LOW * u64::from(b'\\'));
+        let quote = word ^ (LOW * b'"' as u64);
+        let backslash = word ^ (LOW * b'\\' as u64);
         let hits = (quote.wrapping_sub(LOW) & !quote)
             | (backslash.wrapping_sub(LOW) & !backslash)
             | (word.wrapping_sub(LOW * 0x20) & !word);
         let hits = hits & HIGH;
         if hits != 0 {
-            return at + (hits.trailing_zeros() / 8) as usize;
+            return i * 8 + (hits.trailing_zeros() / 8) as usize;
         }
-        at += 8;
     }
-    let tail = &text[at..];
     let stop = |b: &u8| *b == b'"' || *b == b'\\' || *b < b' ';
-    at + tail.iter().position(stop).unwrap_or(tail.len())
-}
-
-/// Appends what a checked string means. A lone surrogate becomes `?`, as in Spark.
-pub(super) fn unescape(quoted: Quoted<'_>, out: &mut Vec<u8>) {
-    let mut rest = quoted.raw;
-    while let Some(at) = memchr(b'\\', rest) {
-        out.extend_from_slice(&rest[..at]);
-        let code = rest.get(at + 1).copied().unwrap_or(b'\\');
-        rest = rest.get(at + 2..).unwrap_or_default();
-        match code {
-            b'b' => out.push(8),
-            b'f' => out.push(12),
-            b'n' => out.push(b'\n'),
-            b'r' => out.push(b'\r'),
-            b't' => out.push(b'\t'),
-            b'u' => rest = unescape_unit(rest, out),
-            other => out.push(other),
-        }
-    }
-    out.extend_from_slice(rest);
-}
-
-/// Appends the character of the four digits at the start of `rest`, and of a second escape if
-/// both are one pair of surrogates; returns what follows.
-fn unescape_unit<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
-    let (unit, after) = hex4(rest);
-    let (character, after) = match (unit, after) {
-        (0xd800..=0xdbff, [b'\\', b'u', low @ ..]) => match hex4(low) {
-            (second @ 0xdc00..=0xdfff, after) => {
-                let code = 0x10000 + ((unit - 0xd800) << 10) + (second - 0xdc00);
-                (char::from_u32(code), after)
-            }
-            _ => (None, after),
-        },
-        _ => (char::from_u32(unit), after),
-    };
-    let mut bytes = [0; 4];
-    out.extend_from_slice(character.unwrap_or('?').encode_utf8(&mut bytes).as_bytes());
-    after
-}
-
-fn hex4(text: &[u8]) -> (u32, &[u8]) {
-    let (digits, after) = text.split_at(text.len().min(4));
-    let value = digits
-        .iter()
-        .fold(0, |value, digit| value * 16 + char::from(*digit).to_digit(16).unwrap_or_default());
-    (value, after)
+    text.len() - tail.len() + tail.iter().position(stop).unwrap_or(tail.len())
 }
 
 #[cfg(test)]
@@ -456,87 +309,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn skips(text: &str) -> bool {
-        let mut cursor = Cursor::new(text.as_bytes());
-        cursor.skip().is_ok() && cursor.done()
-    }
-
-    #[test]
-    fn only_json_is_skipped() {
-        for good in [
-            "{}",
-            "[]",
-            "[1,2]",
-            "{\"a\":[{}]}",
-            "-0.5e-3",
-            "\"\\u00e9\"",
-            "NaN",
-            "-Infinity",
-            "[ ]",
-            "{ 'a' : 'b' }",
-            "[[],{}]",
-            "true",
-        ] {
-            assert!(skips(good), "{good}");
-        }
-        for bad in [
-            "",
-            "{",
-            "[1,]",
-            "{\"a\"}",
-            "{\"a\":}",
-            "{,}",
-            "01",
-            "1.",
-            ".5",
-            "+5",
-            "-",
-            "tru",
-            "truex",
-            "\"\\x\"",
-            "\"\t\"",
-            "\"\\u12\"",
-            "[1 2]",
-            "{\"a\":1,}",
-            "{a:1}",
-            "nul",
-        ] {
-            assert!(!skips(bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn nesting_is_bounded() {
-        let deep = |n: usize| "[".repeat(n) + &"]".repeat(n);
-        assert!(skips(&deep(1000)));
-        assert!(!skips(&deep(100_000)));
-    }
-
     proptest! {
-        #[test]
-        fn skipping_agrees_with_a_full_parser(text in "[\\[\\]{}:,\"\\\\0-9eE.+ntrufalse -]{0,14}") {
-            prop_assume!(!text.contains(['\'', 'N', 'I']));
-            let known = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
-            prop_assert_eq!(skips(text.trim_matches(' ')), known);
-        }
-
-        #[test]
-        fn strings_mean_what_a_full_parser_says(text in "\\PC{0,12}|(\\\\[nrtbf/\\\\\"]|\\\\u00[0-9a-f]{2}|[a-z]){0,9}") {
-            // Jackson lets single quotes be escaped.
-            prop_assume!(!text.contains("\\'"));
-            let quoted = format!("\"{text}\"");
-            let expected = serde_json::from_str::<String>(&quoted);
-            let mut cursor = Cursor::new(quoted.as_bytes());
-            match cursor.quoted() {
-                Ok(found) if cursor.done() => {
-                    let mut out = Vec::new();
-                    unescape(found, &mut out);
-                    prop_assert_eq!(String::from_utf8(out).unwrap(), expected.unwrap());
-                }
-                _ => prop_assert!(expected.is_err()),
-            }
-        }
-
         #[test]
         fn words_of_eight_bytes_find_the_first_stop(text in proptest::collection::vec(any::<u8>(), 0..40)) {
             let stop = |b: &u8| *b == b'"' || *b == b'\\' || *b < b' ';

@@ -247,6 +247,22 @@ fn keys_in_any_order_and_number_are_found() {
 }
 
 #[test]
+fn blanks_may_be_anywhere_between_words() {
+    let file = "{ }\n {\"a\":1}\n{\"a\" : 1 , \"b\" :2 }\n{\"a\":1,\t\"b\":2}\n{\"a\":1 ,\"b\":2}";
+    assert_eq!(read("a INT, b INT", file), ["|", "1|", "1|2", "1|2", "1|2"]);
+}
+
+#[test]
+fn endless_keys_are_read_like_few() {
+    let mut file: String = (0..1500).map(|i| format!("{{\"k{i}\":{i},\"a\":{i}}}\n")).collect();
+    file += "{\"new1\":1,\"a\":1500}\n{\"new2\":1,}\n{}\n";
+    let rows = read("a BIGINT, _corrupt_record STRING", &file);
+    let expected: Vec<String> = (0..=1500).map(|i| format!("{i}|")).collect();
+    assert_eq!(rows[..=1500], expected);
+    assert_eq!(rows[1501..], ["|{\"new2\":1,}", "|"]);
+}
+
+#[test]
 fn the_column_of_malformed_records_is_a_text() {
     let error = read_with("a INT, bad INT", None, &[("columnNameOfCorruptRecord", "bad")], "{}");
     assert_eq!(error.unwrap_err().condition(), Some("INVALID_CORRUPT_RECORD_TYPE"));

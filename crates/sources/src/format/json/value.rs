@@ -4,7 +4,8 @@
 //! the rest of the line is kept. What is not JSON at all ends the line.
 
 use super::object::Shape;
-use super::scan::{Cursor, Number, Quoted, Syntax, unescape};
+use super::scan::{Cursor, Number, Quoted, Syntax};
+use super::unescape::unescape;
 use crate::column::{Bytes, Column, List, Map, Numbers};
 use crate::text::{base64, date, decimal, timestamp};
 use arrow::array::types::ArrowPrimitiveType;

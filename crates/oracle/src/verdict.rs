@@ -1,0 +1,25 @@
+//! One case from its file to its verdict.
+
+use crate::case::Case;
+use crate::compare::{Verdict, judge};
+use crate::run::{Options, run};
+use std::path::Path;
+
+/// Runs a case. After a restart Spark has forgotten the watermarks of single inputs and we have
+/// not: there, what one long-running query did is right too.
+pub async fn verdict_of(case: &Case, path: &Path, options: &Options) -> Verdict {
+    let outcome = match run(case, options).await {
+        Ok(outcome) => outcome,
+        Err(error) => return Verdict::Differs(vec![format!("{error:#}")]),
+    };
+    let verdict = judge(case, &outcome);
+    let continuous = path.with_file_name(format!("{}__cont.json", case.name));
+    if matches!(verdict, Verdict::Differs(_))
+        && case.category == "multi-watermark"
+        && let Ok(sibling) = Case::load(&continuous)
+        && !matches!(judge(&sibling, &outcome), Verdict::Differs(_))
+    {
+        return Verdict::AgreesBut("the watermark of every input survives a restart");
+    }
+    verdict
+}
