@@ -1,10 +1,10 @@
 //! Names of columns, whatever their case: Spark resolves `K` to a column `k`.
 
-use datafusion::common::{Column, DFSchema, DataFusionError, SchemaError};
+use datafusion::common::{Column, DFSchema, DataFusionError, SchemaError, Span};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Query, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
-use datafusion::sql::sqlparser::tokenizer::Span;
+use datafusion::sql::sqlparser::tokenizer::Span as SqlSpan;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -61,7 +61,7 @@ pub(super) struct Correction {
 
 /// The correction of an error, if a name is only written in another case.
 pub(super) fn correction(error: &DataFusionError) -> Option<Correction> {
-    let (column, valid) = unknown_field(error)?;
+    let (column, valid, span) = unknown_field(error)?;
     let wanted = parts(column);
     let tail = |column: &Column| {
         let own = parts(column);
@@ -72,7 +72,7 @@ pub(super) fn correction(error: &DataFusionError) -> Option<Correction> {
     };
     let candidates: BTreeSet<Vec<String>> = valid.iter().filter_map(tail).collect();
     let mut candidates = candidates.into_iter();
-    let at = column.spans().first().map(|span| (span.start.line, span.start.column));
+    let at = span.map(|span| (span.start.line, span.start.column));
     match (candidates.next(), candidates.next()) {
         (Some(meant), None) if meant != wanted => Some(Correction { wanted, meant, at }),
         _ => None,
@@ -85,15 +85,20 @@ fn parts(column: &Column) -> Vec<String> {
     parts
 }
 
-fn unknown_field(error: &DataFusionError) -> Option<(&Column, &[Column])> {
+/// The column that was not found, those there are, and where it is written.
+fn unknown_field(error: &DataFusionError) -> Option<(&Column, &[Column], Option<Span>)> {
     match error {
         DataFusionError::SchemaError(inner, _) => match inner.as_ref() {
-            SchemaError::FieldNotFound { field, valid_fields } => Some((field, valid_fields)),
+            SchemaError::FieldNotFound { field, valid_fields } => {
+                Some((field, valid_fields, field.spans().first()))
+            }
             _ => None,
         },
-        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
-            unknown_field(inner)
+        DataFusionError::Diagnostic(diagnostic, inner) => {
+            let (field, valid, span) = unknown_field(inner)?;
+            Some((field, valid, span.or(diagnostic.span)))
         }
+        DataFusionError::Context(_, inner) => unknown_field(inner),
         DataFusionError::Collection(all) => all.iter().find_map(unknown_field),
         DataFusionError::Shared(inner) => unknown_field(inner),
         _ => None,
@@ -146,7 +151,7 @@ impl Replace<'_> {
                         && let Some(last) = parts.last()
                     {
                         let value = last.value.clone();
-                        let alias = Ident { value, quote_style: Some('`'), span: Span::empty() };
+                        let alias = Ident { value, quote_style: Some('`'), span: SqlSpan::empty() };
                         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
                     }
                 }

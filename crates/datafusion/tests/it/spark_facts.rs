@@ -6,9 +6,10 @@
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
-use fluvial_datafusion::dialect::{plan_sql, session_state_builder};
+use fluvial_datafusion::dialect::{parse_expression, plan_sql, session_state_builder};
 use fluvial_datafusion::from_datafusion;
 
 /// What an expression or a query gives: type and value of its only column, or a condition.
@@ -25,10 +26,16 @@ async fn evaluate(state: &SessionState, text: &str) -> Result<(String, String), 
     };
     let plan = plan_sql(state, &query).await.map_err(shown)?;
     let names: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
-    let columns = names.iter().map(|n| format!("typeof(`{n}`), cast(`{n}` AS STRING)"));
-    let columns = columns.collect::<Vec<_>>().join(", ");
-    let outer = plan_sql(state, &format!("SELECT {columns} FROM ({query})")).await;
-    let plan = state.create_physical_plan(&outer.map_err(shown)?).await.map_err(shown)?;
+    // Types and text of the columns, by the expressions that users have for them.
+    let mut exprs = Vec::new();
+    for name in &names {
+        for text in [format!("typeof(`{name}`)"), format!("cast(`{name}` AS STRING)")] {
+            let expr = parse_expression(state, &text, plan.schema()).map_err(shown)?;
+            exprs.push(expr.alias(exprs.len().to_string()));
+        }
+    }
+    let plan = LogicalPlanBuilder::from(plan).project(exprs).and_then(|p| p.build());
+    let plan = state.create_physical_plan(&plan.map_err(shown)?).await.map_err(shown)?;
     let batches = collect(plan, state.task_ctx()).await.map_err(shown)?;
     Ok((types(&batches, &names), rows(&batches)))
 }
@@ -124,4 +131,13 @@ async fn functions() {
 #[tokio::test]
 async fn casts() {
     check(include_str!("facts/casts.tsv")).await;
+}
+
+#[tokio::test]
+async fn output_columns_keep_the_case_as_written() {
+    let state = SessionContext::new_with_state(session_state_builder().build()).state();
+    let query = "SELECT K, V + 1, t.v FROM (VALUES ('a', 1)) AS T(k, v) WHERE K = 'a'";
+    let plan = plan_sql(&state, query).await.unwrap();
+    let names: Vec<&str> = plan.schema().fields().iter().map(|f| f.name().as_str()).collect();
+    assert_eq!(names, ["K", "(V + 1)", "v"]);
 }
