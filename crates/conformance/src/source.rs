@@ -57,7 +57,7 @@ fn check<T: Debug>(
     strategy: impl Strategy<Value = T>,
     property: impl Fn(T) -> Result<(), TestCaseError>,
 ) {
-    let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: 32, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     if let Err(failure) = TestRunner::new_with_rng(config, rng).run(&strategy, property) {
         panic!("{failure}");

@@ -145,11 +145,13 @@ impl FileSource {
             let entry = inner.entry(&log).await?;
             let pieces = split::pieces(&split, &entry.files)?;
             let pieces: Vec<_> = pieces.into_iter().map(|(f, range)| (f.clone(), range)).collect();
-            Ok(chain(
+            let schema = Arc::new(inner.reader.schema.project(&projection)?);
+            let rows = chain(
                 pieces
                     .into_iter()
                     .map(move |(file, range)| inner.reader.read(&file, range, &projection)),
-            ))
+            );
+            Ok(coalesce(rows, schema))
         })
     }
 

@@ -178,24 +178,24 @@ fn no_schema(format: FileFormat) -> Error {
     .with_condition("SCHEMA_REQUIRED")
 }
 
-/// The field and everything in it, with nulls allowed; strings and bytes in the one form that we
-/// have.
+/// The field and everything in it, with nulls allowed; strings, bytes, lists and maps in the one
+/// form that we have.
 fn nullable(field: &FieldRef) -> FieldRef {
-    let data_type = match field.data_type() {
+    Arc::new(Field::new(field.name(), plain(field.data_type()), true))
+}
+
+fn plain(data_type: &DataType) -> DataType {
+    match data_type {
         DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
         DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
-        DataType::List(item) => DataType::List(nullable(item)),
+        DataType::List(item) | DataType::LargeList(item) => ddl::array_of(plain(item.data_type())),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(nullable).collect()),
-        DataType::Map(entries, sorted) => match entries.data_type() {
-            // Keys are never null.
+        DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(pair) if pair.len() == 2 => {
-                let pair = Fields::from(vec![pair[0].clone(), nullable(&pair[1])]);
-                let entries = Field::new(entries.name(), DataType::Struct(pair), false);
-                DataType::Map(Arc::new(entries), *sorted)
+                ddl::map_of(plain(pair[0].data_type()), plain(pair[1].data_type()))
             }
-            _ => field.data_type().clone(),
+            other => other.clone(),
         },
         other => other.clone(),
-    };
-    Arc::new(Field::new(field.name(), data_type, true))
+    }
 }

@@ -112,8 +112,13 @@ pub(crate) fn parse_part(bytes: &[u8]) -> Result<Vec<u128>> {
 
 /// Reads the bytes of an entry or part and forgets them: for fuzzing the parsers of what is on
 /// disk.
+///
+/// # Errors
+///
+/// `Corrupt` if they are neither.
 pub fn parse_log_object(bytes: &[u8]) -> Result<()> {
-    Entry::parse(bytes).map(|_| ()).and_then(|()| parse_part(bytes).map(|_| ()))
+    let (entry, part) = (Entry::parse(bytes).map(drop), parse_part(bytes).map(drop));
+    entry.or(part)
 }
 
 #[cfg(test)]

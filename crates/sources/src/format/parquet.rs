@@ -40,8 +40,7 @@ pub(crate) fn open(
     later(async move {
         let place = file.place().to_owned();
         let failed = |error| failed(error, &place);
-        let options = ArrowReaderOptions::new();
-        let builder = ParquetRecordBatchStreamBuilder::new_with_options(Reader(file), options)
+        let builder = ParquetRecordBatchStreamBuilder::new_with_options(Reader(file), plain())
             .await
             .map_err(failed)?;
         let groups = groups(builder.metadata(), &range);
@@ -68,6 +67,12 @@ pub(crate) fn open(
         });
         Ok(rows.boxed())
     })
+}
+
+/// A file has its columns in Parquet's own types. What its writer had in memory (large or view
+/// types, dictionaries) would only have to be converted.
+fn plain() -> ArrowReaderOptions {
+    ArrowReaderOptions::new().with_skip_arrow_metadata(true)
 }
 
 /// Row groups belong to the split in which their first byte is.
@@ -122,7 +127,7 @@ fn rearrange(
 /// The schema of a file, as it is written.
 pub(crate) async fn schema(file: PlannedFile) -> Result<SchemaRef> {
     let place = file.place().to_owned();
-    let builder = ParquetRecordBatchStreamBuilder::new(Reader(file));
+    let builder = ParquetRecordBatchStreamBuilder::new_with_options(Reader(file), plain());
     Ok(builder.await.map_err(|e| failed(e, &place))?.schema().clone())
 }
 

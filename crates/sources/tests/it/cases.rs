@@ -1,6 +1,7 @@
 //! Facts that recorded runs of Spark pin, and traps that others fell into.
 
 use crate::query::{Query, Spec, put};
+use fluvial_core::Source;
 use fluvial_sim::Disk;
 use fluvial_sources::FileFormat;
 

@@ -1,7 +1,11 @@
 //! Formats and compressions, through the source.
 
 use crate::query::{Query, Spec, put};
-use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+use arrow::array::{
+    ArrayRef, Int32Array, LargeListArray, LargeStringArray, RecordBatch, StringArray,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field};
 use fluvial_sim::Disk;
 use fluvial_sources::FileFormat;
 use parquet::arrow::ArrowWriter;
@@ -74,6 +78,21 @@ fn parquet_columns_go_by_name_and_missing_ones_are_null() {
     disk.write("in/3", "");
     let spec = Spec::json(SCHEMA).format(FileFormat::Parquet);
     assert_eq!(read(&disk, &spec), ["a=0 b=x", "a=1 b=y", "a=2", "a=3"]);
+}
+
+#[test]
+fn parquet_types_of_a_writers_memory_do_not_matter() {
+    let text: ArrayRef = Arc::new(LargeStringArray::from(vec![Some("x"), None]));
+    let disk = Disk::new();
+    let list = LargeListArray::new(
+        Arc::new(Field::new("e", DataType::Int32, true)),
+        OffsetBuffer::from_lengths([2, 0]),
+        ints(0..2),
+        None,
+    );
+    disk.write("in/1", parquet(vec![("b", text), ("l", Arc::new(list))], 100));
+    let spec = Spec::json("b STRING, l ARRAY<BIGINT>").format(FileFormat::Parquet);
+    assert_eq!(read(&disk, &spec), ["b=x l=[0, 1]", "l=[]"]);
 }
 
 #[test]

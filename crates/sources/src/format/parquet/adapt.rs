@@ -112,7 +112,6 @@ fn keeps_values(found: &DataType, wanted: &DataType) -> bool {
             };
             i16::from(*precision) - i16::from(*scale) >= digits
         }
-        (LargeList(_), List(_)) => false,
         _ => false,
     }
 }
