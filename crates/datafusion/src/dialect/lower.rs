@@ -7,8 +7,8 @@ use super::types::type_of_function;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause,
-    ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, UnaryOperator, Value, VisitMut,
-    VisitorMut, WindowFrameBound, WindowType,
+    ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr, UnaryOperator,
+    Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
@@ -17,26 +17,43 @@ use std::ops::ControlFlow;
 ///
 /// Apply it once, to queries read with [`SparkDialect`](super::SparkDialect).
 pub fn lower_query(query: &mut Query) {
-    let _: ControlFlow<()> = query.visit(&mut Lower);
+    let _: ControlFlow<()> = query.visit(&mut Lower::default());
 }
 
 /// Rewrites a parsed expression so that DataFusion plans it with Spark's meaning.
 pub fn lower_expression(expr: &mut Expr) {
-    let _: ControlFlow<()> = expr.visit(&mut Lower);
+    let _: ControlFlow<()> = expr.visit(&mut Lower::default());
 }
 
-struct Lower;
+#[derive(Default)]
+struct Lower {
+    /// Names of the WITH clauses around.
+    with: Vec<Vec<String>>,
+}
 
 impl VisitorMut for Lower {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         name_columns(&mut query.body);
+        let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.with.push(tables.map(|table| table.alias.name.value.clone()).collect());
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         restore_positions(query);
+        self.with.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
+        if let [ObjectNamePart::Identifier(ident)] = relation.0.as_mut_slice() {
+            let mut around = self.with.iter().rev().flatten();
+            if let Some(name) = around.find(|name| name.eq_ignore_ascii_case(&ident.value)) {
+                ident.value.clone_from(name);
+            }
+        }
         ControlFlow::Continue(())
     }
 
