@@ -11,6 +11,7 @@ use anyhow::Context;
 use fluvial::Storage;
 use object_store::path::Path;
 use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write};
 
 /// Shows one checkpoint, or each one in a folder of several.
 pub(crate) async fn show(args: &Show) -> anyhow::Result<Exit> {
@@ -23,7 +24,7 @@ pub(crate) async fn show(args: &Show) -> anyhow::Result<Exit> {
     if roots.is_empty() {
         return Err(UsageError::of(format!("there is no checkpoint in {}", args.dir)));
     }
-    let mut exit = Exit::Done;
+    let (mut exit, mut text) = (Exit::Done, String::new());
     for (i, root) in roots.into_iter().enumerate() {
         let name = match root.prefix_match(&folder).and_then(|mut parts| parts.next()) {
             Some(inner) => format!("{}/{}", args.dir.trim_end_matches('/'), inner.as_ref()),
@@ -33,8 +34,14 @@ pub(crate) async fn show(args: &Show) -> anyhow::Result<Exit> {
         if !report.damaged.is_empty() {
             exit = Exit::Failed;
         }
-        let gap = if i == 0 { "" } else { "\n" };
-        print!("{gap}{}", show::text(&report, args.batches));
+        if i > 0 {
+            text.push('\n');
+        }
+        text.push_str(&show::text(&report, args.batches));
     }
-    Ok(exit)
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `| head` has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(exit),
+        written => written.context("cannot print").map(|()| exit),
+    }
 }
