@@ -3,15 +3,18 @@
 //! Arrow's own builders only grow. A reader of text finds out late that a row is malformed, and
 //! then takes back what it appended: hence [`Column::truncate`].
 
+mod values;
+
+pub(crate) use values::{Bits, Bytes, MAX_BYTES, Numbers};
+
 use arrow::array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
 };
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, BooleanBufferBuilder, ListArray, MapArray, NullArray,
-    NullBufferBuilder, PrimitiveArray, StringArray, StructArray,
+    ArrayRef, BinaryArray, ListArray, MapArray, NullArray, NullBufferBuilder, StructArray,
 };
-use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 use fluvial_core::{Error, Result, ddl::ddl_name};
 use std::sync::Arc;
@@ -36,29 +39,6 @@ pub(crate) enum Column {
     List(Box<List>),
     Struct(Box<Struct>),
     Map(Box<Map>),
-}
-
-/// Booleans.
-#[derive(Debug)]
-pub(crate) struct Bits {
-    values: BooleanBufferBuilder,
-    nulls: NullBufferBuilder,
-}
-
-/// Numbers of one width.
-#[derive(Debug)]
-pub(crate) struct Numbers<T: ArrowPrimitiveType> {
-    values: Vec<T::Native>,
-    nulls: NullBufferBuilder,
-}
-
-/// Texts or bytes.
-#[derive(Debug)]
-pub(crate) struct Bytes {
-    offsets: Vec<i32>,
-    /// What is appended here becomes a value with [`Bytes::close`].
-    pub(crate) values: Vec<u8>,
-    nulls: NullBufferBuilder,
 }
 
 /// Lists of one kind of items.
@@ -87,98 +67,6 @@ pub(crate) struct Map {
     nulls: NullBufferBuilder,
     pub(crate) keys: Bytes,
     pub(crate) values: Column,
-}
-
-/// No column may hold more than this: offsets are 32 bits wide.
-pub(crate) const MAX_BYTES: usize = i32::MAX as usize;
-
-impl Bits {
-    pub(crate) fn push(&mut self, value: bool) {
-        self.values.append(value);
-        self.nulls.append_non_null();
-    }
-}
-
-impl<T: ArrowPrimitiveType> Numbers<T> {
-    fn new() -> Self {
-        Self { values: Vec::new(), nulls: NullBufferBuilder::new(0) }
-    }
-
-    #[inline]
-    pub(crate) fn push(&mut self, value: T::Native) {
-        self.values.push(value);
-        self.nulls.append_non_null();
-    }
-
-    fn push_null(&mut self) {
-        self.values.push(T::Native::default());
-        self.nulls.append_null();
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.values.truncate(len);
-        self.nulls.truncate(len);
-    }
-
-    fn finish(&mut self) -> PrimitiveArray<T> {
-        let values = std::mem::take(&mut self.values);
-        self.values.reserve(values.len());
-        PrimitiveArray::new(values.into(), self.nulls.finish())
-    }
-}
-
-impl Bytes {
-    pub(crate) fn new() -> Self {
-        Self { offsets: vec![0], values: Vec::new(), nulls: NullBufferBuilder::new(0) }
-    }
-
-    #[inline]
-    pub(crate) fn push(&mut self, value: &[u8]) {
-        self.values.extend_from_slice(value);
-        self.close();
-    }
-
-    /// Makes a value of what was appended since the last one.
-    #[inline]
-    pub(crate) fn close(&mut self) {
-        // A batch is flushed long before `MAX_BYTES`, and lines are shorter.
-        self.offsets.push(self.values.len() as i32);
-        self.nulls.append_non_null();
-    }
-
-    /// Drops what was appended since the last value.
-    pub(crate) fn abandon(&mut self) {
-        self.values.truncate(self.offsets.last().map_or(0, |end| *end as usize));
-    }
-
-    pub(crate) fn push_null(&mut self) {
-        self.offsets.push(self.values.len() as i32);
-        self.nulls.append_null();
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.offsets.truncate(len + 1);
-        self.nulls.truncate(len);
-        self.abandon();
-    }
-
-    fn parts(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<arrow::buffer::NullBuffer>) {
-        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
-        let values = std::mem::take(&mut self.values);
-        self.offsets.reserve(offsets.len());
-        self.values.reserve(values.len());
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-        (offsets, Buffer::from_vec(values), self.nulls.finish())
-    }
-
-    pub(crate) fn finish_text(&mut self) -> Result<StringArray> {
-        let (offsets, values, nulls) = self.parts();
-        Ok(StringArray::try_new(offsets, values, nulls)?)
-    }
 }
 
 impl List {
@@ -232,9 +120,7 @@ impl Column {
         let nulls = || NullBufferBuilder::new(0);
         Ok(match data_type {
             DataType::Null => Self::Void(0),
-            DataType::Boolean => {
-                Self::Boolean(Bits { values: BooleanBufferBuilder::new(0), nulls: nulls() })
-            }
+            DataType::Boolean => Self::Boolean(Bits::new()),
             DataType::Int8 => Self::Int8(Numbers::new()),
             DataType::Int16 => Self::Int16(Numbers::new()),
             DataType::Int32 => Self::Int32(Numbers::new()),
@@ -285,9 +171,9 @@ impl Column {
     }
 
     pub(crate) fn len(&self) -> usize {
-        with_numbers!(self, numbers => numbers.values.len(),
+        with_numbers!(self, numbers => numbers.len(),
             Self::Void(len) => *len,
-            Self::Boolean(bits) => bits.values.len(),
+            Self::Boolean(bits) => bits.len(),
             Self::Utf8(bytes) | Self::Binary(bytes) => bytes.len(),
             Self::List(list) => list.offsets.len() - 1,
             Self::Struct(fields) => fields.nulls.len(),
@@ -298,10 +184,7 @@ impl Column {
     pub(crate) fn push_null(&mut self) {
         with_numbers!(self, numbers => numbers.push_null(),
             Self::Void(len) => *len += 1,
-            Self::Boolean(bits) => {
-                bits.values.append(false);
-                bits.nulls.append_null();
-            }
+            Self::Boolean(bits) => bits.push_null(),
             Self::Utf8(bytes) | Self::Binary(bytes) => bytes.push_null(),
             Self::List(list) => {
                 list.offsets.push(list.items.len() as i32);
@@ -322,10 +205,7 @@ impl Column {
     pub(crate) fn truncate(&mut self, len: usize) {
         with_numbers!(self, numbers => numbers.truncate(len),
             Self::Void(all) => *all = (*all).min(len),
-            Self::Boolean(bits) => {
-                bits.values.truncate(len);
-                bits.nulls.truncate(len);
-            }
+            Self::Boolean(bits) => bits.truncate(len),
             Self::Utf8(bytes) | Self::Binary(bytes) => bytes.truncate(len),
             Self::List(list) => {
                 list.offsets.truncate(len + 1);
@@ -353,9 +233,7 @@ impl Column {
     pub(crate) fn finish(&mut self) -> Result<ArrayRef> {
         Ok(match self {
             Self::Void(len) => Arc::new(NullArray::new(std::mem::take(len))),
-            Self::Boolean(bits) => {
-                Arc::new(BooleanArray::new(bits.values.finish(), bits.nulls.finish()))
-            }
+            Self::Boolean(bits) => Arc::new(bits.finish()),
             Self::Int8(numbers) => Arc::new(numbers.finish()),
             Self::Int16(numbers) => Arc::new(numbers.finish()),
             Self::Int32(numbers) => Arc::new(numbers.finish()),
