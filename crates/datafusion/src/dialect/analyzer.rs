@@ -81,11 +81,16 @@ impl AnalyzerRule for SparkCasts {
                 )?);
             }
             let names = NamePreserver::new(&plan);
+            // The parts of a join's condition belong to its sides: a guard would tie them together.
+            let guards = !matches!(plan, LogicalPlan::Join(_));
             plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let cast = expr
-                    .transform_up(|expr| spark_cast(expr, &schema))?
-                    .transform_data(|expr| guard_all(expr, &schema))?;
+                let cast = expr.transform_up(|expr| spark_cast(expr, &schema))?;
+                let cast = if guards {
+                    cast.transform_data(|expr| guard_all(expr, &schema))?
+                } else {
+                    cast
+                };
                 Ok(cast.update_data(|expr| name.restore(expr)))
             })
         })

@@ -1,4 +1,6 @@
 //! Integration tests of the DataFusion front.
 
+#![allow(clippy::unwrap_used)]
+
 mod function_list;
 mod spark_facts;
