@@ -1,4 +1,4 @@
-//! The chores of this repository: test, ci, tidy, bench, demo and oracle.
+//! The chores of this repository: test, ci, tidy, demo and oracle.
 //!
 //! It depends on nothing of ours, so that it builds in a moment; what needs the library is a
 //! crate that it runs.
@@ -18,7 +18,6 @@ cargo xtask <command>
   ci               everything that must hold before a change lands
   tidy             the rules that the compiler cannot check
   small-crates     what people use alone has no heavy dependencies
-  bench [ARGS]     the benchmarks; ARGS go to criterion
   demo             the clickstream job, end to end
   oracle DIR [--state-partitions N] [--backend NAME] [--category A,B] [--only TEXT]
                    compares Fluvial with recorded cases, a line for each
@@ -33,9 +32,6 @@ fn main() -> ExitCode {
         "ci" => ci::run(),
         "tidy" => tidy::check(),
         "small-crates" => ci::small_crates(),
-        "bench" => {
-            cargo(&[&["bench", "--package", "fluvial-benches"], refs(&rest).as_slice()].concat())
-        }
         "demo" => cargo(&[
             "run",
             "--package",
