@@ -12,8 +12,8 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregateBuilder};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use fluvial_core::{Operator, OperatorId, OperatorShape, StoreId, StoreName};
 use fluvial_operators::{Aggregation, EventTimeKey, Limit};
@@ -130,14 +130,12 @@ impl AggregatePlan<'_> {
         Ok(groups)
     }
 
-    fn aggregates(
-        &self,
-        physical: &SchemaRef,
-    ) -> Result<(Vec<Arc<AggregateFunctionExpr>>, Vec<Option<Arc<dyn PhysicalExpr>>>)> {
+    fn aggregates(&self, physical: &SchemaRef) -> Result<Lowered> {
         lower(self.node, physical, self.session, self.planning)
     }
 }
 
+/// Aggregates and their filters.
 type Lowered = (Vec<Arc<AggregateFunctionExpr>>, Vec<Option<Arc<dyn PhysicalExpr>>>);
 
 fn lower(

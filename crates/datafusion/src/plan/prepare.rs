@@ -39,8 +39,6 @@ const PARTS_FILTERS: &[&str] = &["extract_leaf_expressions", "push_down_leaf_pro
 pub struct StreamingPlan {
     /// The template: no batch, no clock, no file statistics in it.
     pub(crate) template: LogicalPlan,
-    /// What the sink gets.
-    pub(crate) mode: OutputMode,
     /// The sources by name.
     pub(crate) sources: BTreeMap<SourceId, SourceHandle>,
     /// The watermark definitions.
@@ -111,7 +109,7 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     rules.push(Arc::new(PushFilterBelowAggregate));
     let template = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
     let Names { sources, watermarks, .. } = names;
-    Ok(StreamingPlan { template, mode, sources, watermarks, schema })
+    Ok(StreamingPlan { template, sources, watermarks, schema })
 }
 
 /// Gives sources, watermarks and operators their names, bottom-up and from left to right.

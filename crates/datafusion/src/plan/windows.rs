@@ -20,8 +20,6 @@ use std::sync::Arc;
 
 /// Name of the marker function that users call.
 pub(crate) const WINDOW: &str = "window";
-/// Name of the function from a window to its time.
-pub(crate) const WINDOW_TIME: &str = "window_time";
 /// Session windows come with their own operator.
 pub(crate) const SESSION_WINDOW: &str = "session_window";
 
