@@ -152,4 +152,14 @@ mod tests {
         assert_eq!(parse_part(&[0; 17]).unwrap_err().kind(), ErrorKind::Corrupt);
         assert_eq!(parse_part(&part_bytes(&[1, 2])).unwrap(), [1, 2]);
     }
+
+    #[test]
+    fn either_an_entry_or_a_part_is_read() {
+        let entry = br#"{"logOffset":0,"newest":5,"files":[]}"#;
+        for whole in [&entry[..], &part_bytes(&[1, u128::MAX])] {
+            parse_log_object(whole).unwrap();
+        }
+        let cut = parse_log_object(&entry[1..]).unwrap_err();
+        assert_eq!(cut.kind(), ErrorKind::Corrupt);
+    }
 }
