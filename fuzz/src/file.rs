@@ -2,8 +2,8 @@
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use fluvial_core::ddl::parse_ddl;
-use fluvial_core::{BatchId, Options, PlanRequest, Result, RunId, Source};
+use arrow::datatypes::Schema;
+use fluvial_core::{BatchId, Error, Options, PlanRequest, Result, RunId, Source};
 use fluvial_sim::{Disk, block_on};
 use fluvial_sources::{FileFormat, FilePlace, FileSource};
 use futures::TryStreamExt;
@@ -18,13 +18,11 @@ pub struct File<'a> {
     /// What the file is taken for.
     pub format: FileFormat,
     /// Its columns; without them they are inferred.
-    pub ddl: Option<&'a str>,
+    pub schema: Option<&'a Schema>,
     /// Options of the format.
     pub options: Vec<(&'a str, &'a str)>,
     /// What is in it.
     pub bytes: &'a [u8],
-    /// How many bytes the store hands out at a time.
-    pub chunk: usize,
 }
 
 impl File<'_> {
@@ -36,16 +34,42 @@ impl File<'_> {
         file
     }
 
-    /// All rows, in one batch.
+    /// The same file, of which nothing is known.
+    #[must_use]
+    pub fn inferred(&self) -> Self {
+        Self { schema: None, ..self.clone() }
+    }
+
+    /// All rows, in one batch, if the store hands out the file at once.
     ///
     /// # Errors
     ///
     /// Those of the source.
     pub fn read(&self) -> Result<RecordBatch> {
+        self.read_in(usize::MAX)
+    }
+
+    /// All rows, in one batch, of which the pieces must make no difference: `chunk` bytes of the
+    /// file are handed out at a time, or all of them.
+    ///
+    /// # Errors
+    ///
+    /// Those of the source.
+    pub fn read_in_pieces(&self, chunk: u8) -> Result<RecordBatch> {
+        let (whole, cut) = (self.read(), self.read_in(usize::from(chunk).max(1)));
+        match (&whole, &cut) {
+            (Ok(rows), Ok(again)) => assert_eq!(rows, again, "{chunk}"),
+            (Err(error), Err(again)) => assert_eq!(error.to_string(), again.to_string(), "{chunk}"),
+            _ => panic!("in chunks of {chunk} bytes: {whole:?}, {cut:?}"),
+        }
+        whole
+    }
+
+    fn read_in(&self, chunk: usize) -> Result<RecordBatch> {
         let disk = Disk::new();
         disk.write("in/file", self.bytes.to_vec());
         let store: Arc<dyn ObjectStore> =
-            Arc::new(ChunkedStore::new(disk.process().store(), self.chunk));
+            Arc::new(ChunkedStore::new(disk.process().store(), chunk));
         block_on(self.read_from(store))
     }
 
@@ -54,8 +78,8 @@ impl File<'_> {
         let mut builder = FileSource::builder(place, self.format)
             .options(Options::new(self.options.iter().copied()))
             .log(store, Path::from("log"));
-        builder = match self.ddl {
-            Some(ddl) => builder.schema(parse_ddl(ddl)?),
+        builder = match self.schema {
+            Some(schema) => builder.schema(schema.clone()),
             None => builder.infer_schema(),
         };
         let source = builder.open().await?;
@@ -71,4 +95,9 @@ impl File<'_> {
         }
         Ok(concat_batches(&source.schema(), &batches)?)
     }
+}
+
+/// Whether the file is refused because its first bytes say that it is UTF-16.
+pub fn is_other_encoding(error: &Error) -> bool {
+    error.condition() == Some("UNSUPPORTED_ENCODING")
 }

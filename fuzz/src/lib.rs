@@ -4,4 +4,4 @@ mod cells;
 mod file;
 
 pub use cells::cells;
-pub use file::File;
+pub use file::{File, is_other_encoding};
