@@ -1,0 +1,7 @@
+//! The three jobs of the examples, against what Spark wrote and reported.
+//!
+//! The code of the examples is what runs here: its paths are relative to the session's folder.
+
+mod clickstream;
+mod event_totals;
+mod rate_approx;
