@@ -122,10 +122,7 @@ fn dependencies(manifest: &str) -> BTreeMap<String, Vec<String>> {
             section = header.trim_end_matches(']').to_owned();
         } else if let Some(rest) = line.strip_prefix("fluvial") {
             let word = rest.split(['.', ' ', '=']).next().unwrap_or_default();
-            let dependency = match word.strip_prefix('-') {
-                Some(name) => name,
-                None => "fluvial",
-            };
+            let dependency = word.strip_prefix('-').unwrap_or("fluvial");
             found.entry(section.clone()).or_default().push(dependency.to_owned());
         }
     }

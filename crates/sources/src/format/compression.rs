@@ -49,7 +49,7 @@ impl Compression {
     ) -> Result<BoxStream<'static, Result<Bytes>>> {
         let decoder = match self {
             Self::None => return Ok(chunks),
-            Self::Gzip => Decoder::Gzip(MultiGzDecoder::new(Vec::new())),
+            Self::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(Vec::new()))),
             Self::Zstd => Decoder::zstd().map_err(|e| broken(&place, e))?,
         };
         let state = State { chunks, pieces: VecDeque::new(), decoder, place, empty: true };
@@ -65,7 +65,7 @@ impl Compression {
 }
 
 enum Decoder {
-    Gzip(MultiGzDecoder<Vec<u8>>),
+    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
     Zstd(ZstdFrames),
 }
 
