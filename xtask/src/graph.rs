@@ -49,7 +49,7 @@ pub(crate) const GRAPH: &[Rule] = &[
         ],
         &["sim"],
     ),
-    rule("cli", &["checkpoint", "core", "datafusion", "engine", "fluvial", "sinks"], &[]),
+    rule("cli", &["checkpoint", "core", "datafusion", "engine", "fluvial", "sinks"], &["sim"]),
     rule("oracle", &["fluvial"], &[]),
 ];
 

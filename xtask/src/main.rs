@@ -1,4 +1,4 @@
-//! The chores of this repository: test, ci, tidy, demo and oracle.
+//! The chores of this repository: test, ci, tidy, kills, demo and oracle.
 //!
 //! It depends on nothing of ours, so that it builds in a moment; what needs the library is a
 //! crate that it runs.
@@ -18,6 +18,7 @@ cargo xtask <command>
   ci               everything that must hold before a change lands
   tidy             the rules that the compiler cannot check
   small-crates     what people use alone has no heavy dependencies
+  kills [N]        kills the program N times (a hundred) in the middle of the clickstream job
   demo             the clickstream job, end to end
   oracle DIR [--state-partitions N] [--backend NAME] [--category A,B] [--only TEXT]
                    compares Fluvial with recorded cases, a line for each
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         "ci" => ci::run(),
         "tidy" => tidy::check(),
         "small-crates" => ci::small_crates(),
+        "kills" => kills(&rest),
         "demo" => cargo(&[
             "run",
             "--package",
@@ -63,6 +65,13 @@ fn test(rest: &[String]) -> Result<()> {
     cargo(&[&["test", "--workspace"], refs(rest).as_slice()].concat())
 }
 
+/// The test that kills the program, with more kills than `test` has.
+fn kills(rest: &[String]) -> Result<()> {
+    let kills = rest.first().map_or("100", String::as_str);
+    let test = ["test", "--package", "fluvial-cli", "--test", "it", "kills::", "--", "--nocapture"];
+    cargo_with(&[("FLUVIAL_KILLS", kills)], &test)
+}
+
 fn oracle(rest: &[String]) -> Result<()> {
     let run = ["run", "--quiet", "--package", "fluvial-oracle", "--"];
     cargo(&[run.as_slice(), refs(rest).as_slice()].concat())
@@ -74,10 +83,14 @@ fn refs(words: &[String]) -> Vec<&str> {
 
 /// Runs cargo in the root of the repository.
 fn cargo(arguments: &[&str]) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    cargo_with(&[], arguments)
+}
+
+/// The same, with variables in its environment.
+fn cargo_with(variables: &[(&str, &str)], arguments: &[&str]) -> Result<()> {
+    let status = cargo_command()
         .args(arguments)
-        .current_dir(root())
+        .envs(variables.iter().copied())
         .status()
         .with_context(|| format!("cargo {}", arguments.join(" ")))?;
     if !status.success() {
@@ -88,12 +101,31 @@ fn cargo(arguments: &[&str]) -> Result<()> {
 
 /// What cargo prints.
 fn cargo_output(arguments: &[&str]) -> Result<String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo).args(arguments).current_dir(root()).output()?;
+    let output = cargo_command().args(arguments).output()?;
     if !output.status.success() {
         bail!("cargo {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
     }
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Cargo in the root of the repository, as if it were called from a shell.
+fn cargo_command() -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root());
+    // What `cargo run` has told us about ourselves. Build scripts of dependencies look at it, and
+    // half of them would be built again each time that another cargo comes along.
+    for (name, _) in std::env::vars_os() {
+        let ours = name.to_str().is_some_and(|name| {
+            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+        });
+        if ours {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 fn root() -> PathBuf {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod clickstream;
+mod kills;
 mod lifecycle;
 mod mistakes;
 mod program;
