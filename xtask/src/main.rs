@@ -1,10 +1,11 @@
-//! The chores of this repository: test, ci, tidy, kills, demo and oracle.
+//! The chores of this repository: test, ci, tidy, kills, demo, peers and oracle.
 //!
 //! It depends on nothing of ours, so that it builds in a moment; what needs the library is a
 //! crate that it runs.
 
 mod ci;
 mod graph;
+mod peers;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
@@ -20,6 +21,7 @@ cargo xtask <command>
   small-crates     what people use alone has no heavy dependencies
   kills [N]        kills the program N times (a hundred) in the middle of the clickstream job
   demo             the clickstream job, end to end
+  peers delta      lets the deltalake package of Python read what we write
   oracle DIR [--state-partitions N] [--backend NAME] [--category A,B] [--only TEXT]
                    compares Fluvial with recorded cases, a line for each
 ";
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
             "run",
             "examples/clickstream/pipeline.sql",
         ]),
+        "peers" => peers::run(&rest),
         "oracle" => oracle(&rest),
         "" | "help" | "--help" | "-h" => {
             print!("{HELP}");

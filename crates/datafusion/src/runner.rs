@@ -107,6 +107,10 @@ impl BatchRunner for DataFusionRunner {
         }
     }
 
+    fn explain(&self) -> String {
+        self.plan.template.display_indent().to_string()
+    }
+
     fn wants_empty_batch(
         &self,
         settings: &PinnedSettings,

@@ -41,7 +41,7 @@ impl Engine {
         let clock = Arc::clone(&spec.environment.clock);
         let (log, retry) = (Arc::clone(&spec.environment.log), spec.settings.retry);
         let id = retry.run(clock.as_ref(), || log.query_id(&spec.proposed_id)).await?;
-        let shared = Shared::new(id, spec.run.clone(), spec.name.clone(), clock);
+        let shared = Shared::new(id, spec.run.clone(), spec.name.clone(), explain(&spec), clock);
         Ok(Self { spec: Arc::new(spec), shared: Arc::new(shared), observer })
     }
 
@@ -72,6 +72,16 @@ impl Engine {
             end.tell(ended);
         }
     }
+}
+
+/// What the query is, without its ids.
+fn explain(spec: &QuerySpec) -> String {
+    let mut lines = vec![format!("mode {}, trigger {}", spec.mode, spec.trigger)];
+    let sources = spec.sources.iter();
+    lines.extend(sources.map(|(id, source)| format!("source {id}: {}", source.description())));
+    lines.push(format!("sink {}: {}", spec.sink_id, spec.sink.description()));
+    lines.push(spec.runner.explain());
+    lines.join("\n")
 }
 
 fn check(spec: &QuerySpec) -> Result<()> {

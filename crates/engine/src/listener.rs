@@ -15,8 +15,8 @@ const WAITING_MAX: usize = 1000;
 
 /// Is told what happens to the queries of a session.
 ///
-/// The methods run on a task of the listener's own. One that is slow, blocks or panics costs
-/// itself: reports (progress, idle) that it cannot take in time are left out, oldest first;
+/// The methods run aside, on a task of the listener's own that may block. One that is slow or
+/// panics costs itself: reports (progress, idle) that it cannot take in time are left out, oldest first;
 /// starts and ends never are.
 pub trait StreamingQueryListener: Send + Sync {
     /// A run began.
@@ -94,7 +94,7 @@ impl Listeners {
             all.of.insert(id, Arc::clone(&mailbox));
             id
         });
-        self.spawner.spawn(Box::pin(async move {
+        self.spawner.spawn_blocking(Box::pin(async move {
             while let Some(event) = mailbox.take_when(Mailbox::take).await {
                 tell(listener.as_ref(), &event);
             }

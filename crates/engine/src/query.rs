@@ -27,6 +27,7 @@ pub(crate) struct Shared {
     id: QueryId,
     run: RunId,
     name: Option<String>,
+    plan: String,
     clock: Arc<dyn Clock>,
     life: Watch<Life>,
     /// Why it failed; set before it ends.
@@ -60,6 +61,12 @@ impl StreamingQuery {
     /// The query's name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.shared.name.as_deref()
+    }
+
+    /// The query as it runs, for people: mode, trigger, sources, sink, and the plan that every
+    /// batch instantiates, with the names that the checkpoint knows operators by.
+    pub fn explain(&self) -> String {
+        format!("{}\n{}", self.shared, self.shared.plan)
     }
 
     /// Whether it still runs.
@@ -202,6 +209,7 @@ impl Shared {
         id: QueryId,
         run: RunId,
         name: Option<String>,
+        plan: String,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let status = StreamingQueryStatus {
@@ -213,6 +221,7 @@ impl Shared {
             id,
             run,
             name,
+            plan,
             clock,
             life: Watch::new(Life::default()),
             failure: OnceLock::new(),

@@ -155,6 +155,10 @@ pub trait BatchRunner: Send + Sync {
     /// What the query is. Does not change in the life of the value.
     fn shape(&self) -> RunnerShape;
 
+    /// The query as a tree for people, one node a line, with the names of operators and
+    /// watermarks that the checkpoint knows.
+    fn explain(&self) -> String;
+
     /// Whether a batch without data is worth running now that the evicting watermarks have moved
     /// from `from` to `to`. Both hold every id of [`RunnerShape::watermarks`]. The engine asks
     /// only when they differ, and never in complete mode.

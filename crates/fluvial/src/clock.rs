@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use fluvial_core::{Clock, Result, RunId};
 use fluvial_engine::Spawn;
 use futures::future::BoxFuture;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The machine's clock.
@@ -49,6 +50,25 @@ pub(crate) struct TokioSpawn(pub(crate) tokio::runtime::Handle);
 impl Spawn for TokioSpawn {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         self.0.spawn(task);
+    }
+
+    /// On a thread of its own: the runtime waits at its end for blocking tasks of its own, and a
+    /// listener that hangs must not keep the program from ending.
+    fn spawn_blocking(&self, task: BoxFuture<'static, ()>) {
+        let runtime = self.0.clone();
+        let thread = std::thread::Builder::new().name("fluvial-listener".into());
+        let task = Arc::new(Mutex::new(Some(task)));
+        let aside = Arc::clone(&task);
+        let started = thread.spawn(move || {
+            let task = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
+            task.map(|task| runtime.block_on(task))
+        });
+        // No thread to be had: then beside everything else, rather than not at all.
+        if started.is_err()
+            && let Some(task) = task.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            self.spawn(task);
+        }
     }
 }
 

@@ -38,6 +38,8 @@
 mod batch_reader;
 mod batch_table;
 mod batch_writer;
+#[cfg(doctest)]
+mod book;
 mod catalog;
 mod clock;
 mod dataframe;
@@ -49,6 +51,7 @@ mod script;
 mod session;
 mod settings;
 mod start;
+mod state_backend;
 mod storage;
 mod stream_reader;
 mod stream_writer;
@@ -64,6 +67,7 @@ pub use dataframe::{
 pub use script::{Executed, ScriptOptions};
 pub use session::{Session, SessionBuilder};
 pub use settings::{Case, SchemaInference, SessionSettings, StateBackendKind};
+pub use state_backend::StatePlace;
 pub use storage::{Place, Storage};
 pub use stream_reader::{DataStreamReader, SchemaText};
 pub use stream_writer::DataStreamWriter;

@@ -3,7 +3,8 @@
 use crate::batch_reader::DataFrameReader;
 use crate::catalog::{CATALOG, Catalog, DEFAULT_SCHEMA};
 use crate::clock::{SystemClock, TokioSpawn};
-use crate::settings::SessionSettings;
+use crate::settings::{SessionSettings, StateBackendKind};
+use crate::state_backend::{OpenBackend, StatePlace};
 use crate::storage::Storage;
 use crate::stream_reader::DataStreamReader;
 use arrow::array::RecordBatch;
@@ -12,7 +13,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use fluvial_core::{Clock, Error, Result};
+use fluvial_core::{Clock, Error, Result, StateBackend};
 use fluvial_datafusion::dialect;
 use fluvial_datafusion::from_datafusion;
 use fluvial_engine::Queries;
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     settings: RwLock<SessionSettings>,
     queries: Queries,
     clock: Arc<dyn Clock>,
+    backend: Option<Arc<OpenBackend>>,
     catalog: Catalog,
     base: PathBuf,
     memory: Arc<InMemory>,
@@ -179,6 +181,11 @@ impl Session {
         Arc::clone(&self.0.clock)
     }
 
+    /// The state backend of the user's, if there is one.
+    pub(crate) fn own_backend(&self) -> Option<&OpenBackend> {
+        self.0.backend.as_deref()
+    }
+
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.0.catalog
     }
@@ -212,6 +219,7 @@ pub struct SessionBuilder {
     warehouse: Option<String>,
     base: Option<PathBuf>,
     clock: Option<Arc<dyn Clock>>,
+    backend: Option<Arc<OpenBackend>>,
 }
 
 impl SessionBuilder {
@@ -249,6 +257,17 @@ impl SessionBuilder {
         self
     }
 
+    /// A state backend of your own: `open` is called once for every run of a stateful query. The
+    /// setting `state.backend` = `memory` goes back to ours.
+    #[must_use]
+    pub fn state_backend<F>(mut self, open: F) -> Self
+    where
+        F: Fn(StatePlace) -> Result<Arc<dyn StateBackend>> + Send + Sync + 'static,
+    {
+        self.backend = Some(Arc::new(open));
+        self
+    }
+
     /// The session.
     ///
     /// # Errors
@@ -256,6 +275,9 @@ impl SessionBuilder {
     /// `Invalid` for a setting that is unknown or does not fit, or outside of a tokio runtime.
     pub fn build(self) -> Result<Session> {
         let mut settings = SessionSettings::default();
+        if self.backend.is_some() {
+            settings.state_backend = StateBackendKind::Own;
+        }
         for (name, value) in &self.config {
             settings.set(name, value)?;
         }
@@ -272,13 +294,14 @@ impl SessionBuilder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let warehouse = self.warehouse.unwrap_or_else(|| "warehouse".into());
         let queries = Queries::new(Arc::new(TokioSpawn(runtime)), Arc::clone(&clock));
+        let backend = self.backend;
         let inner = Arc::new_cyclic(|link| {
             let state = state(&settings, link.clone());
             let context = SessionContext::new_with_state(state);
             let catalog = Catalog::new(link.clone(), warehouse);
             let memory = Arc::new(InMemory::new());
             let settings = RwLock::new(settings);
-            Inner { context, settings, queries, clock, catalog, base, memory }
+            Inner { context, settings, queries, clock, backend, catalog, base, memory }
         });
         let session = Session(inner);
         session.catalog().register(&session);

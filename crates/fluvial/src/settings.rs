@@ -31,11 +31,13 @@ pub struct SessionSettings {
     pub storage: BTreeMap<String, String>,
 }
 
-/// The backends that are built in.
+/// The backends that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateBackendKind {
     /// In memory, with deltas and snapshots on the checkpoint's store.
     Memory,
+    /// The one that [`SessionBuilder::state_backend`](crate::SessionBuilder::state_backend) gave.
+    Own,
 }
 
 /// Whether the case of a name matters.
@@ -176,7 +178,8 @@ fn backend(name: &str, value: &str) -> Result<StateBackendKind> {
         "memory" | "hdfsbackedstatestoreprovider" => Ok(StateBackendKind::Memory),
         // Spark's RocksDB provider asks for state beyond the heap. There is one backend so far.
         "rocksdbstatestoreprovider" => Ok(StateBackendKind::Memory),
-        _ => Err(bad(name, value, "memory")),
+        "own" => Ok(StateBackendKind::Own),
+        _ => Err(bad(name, value, "memory, or own for the session's own")),
     }
 }
 

@@ -3,19 +3,17 @@
 use crate::clock::{new_run, unique_name};
 use crate::formats::{Lasting, Output};
 use crate::session::Session;
-use crate::settings::{SessionSettings, StateBackendKind};
+use crate::settings::SessionSettings;
+use crate::state_backend;
 use crate::storage::{Place, Storage};
 use datafusion::dataframe::DataFrame;
 use fluvial_checkpoint::{ObjectLog, Retention, compare, probe, retain_from};
-use fluvial_core::{
-    BatchLog, Error, OutputMode, QueryId, Result, RunId, SinkId, Source, SourceId, StateBackend,
-};
+use fluvial_core::{BatchLog, Error, OutputMode, QueryId, Result, SinkId, Source, SourceId};
 use fluvial_datafusion::DataFusionRunner;
 use fluvial_datafusion::plan::{SourceFolder, StreamingPlan};
 use fluvial_engine::{
     BatchRunner, CheckpointRules, Environment, Pinned, QuerySpec, Settings, StreamingQuery, Trigger,
 };
-use fluvial_state_memory::MemoryBackend;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -51,7 +49,7 @@ pub(crate) async fn start(start: Start) -> Result<StreamingQuery> {
     let runner = Arc::new(DataFusionRunner::new(session.state(), plan.clone())?);
     let state = match runner.shape().operators.is_empty() {
         true => None,
-        false => Some(backend(&settings, &place, &run)),
+        false => Some(state_backend::open(&settings, session.own_backend(), &place, &run)?),
     };
     let spec = QuerySpec {
         name,
@@ -81,17 +79,6 @@ async fn sources(
         sources.insert(id, source);
     }
     Ok(sources)
-}
-
-fn backend(settings: &SessionSettings, place: &Place, run: &RunId) -> Arc<dyn StateBackend> {
-    match settings.state_backend {
-        StateBackendKind::Memory => Arc::new(MemoryBackend::new(
-            Arc::clone(&place.store),
-            place.join("state").path,
-            run.clone(),
-            fluvial_state_memory::Settings::default(),
-        )),
-    }
 }
 
 fn engine_settings(settings: &SessionSettings) -> Settings {

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod clickstream;
+#[path = "../../../fluvial/tests/it/golden.rs"]
+mod golden;
+mod jobs;
 mod kills;
 mod lifecycle;
 mod mistakes;

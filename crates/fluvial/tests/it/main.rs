@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod book;
 mod clock;
 mod golden;
 mod jobs;
+mod listeners;
+mod own_parts;
+mod queries;
+mod tables;
 
 // The examples, as people copy them; the tests have a main of their own.
 #[expect(dead_code)]
@@ -13,6 +18,15 @@ mod clickstream_example;
 #[expect(dead_code)]
 #[path = "../../examples/event_totals.rs"]
 mod event_totals_example;
+#[expect(dead_code)]
+#[path = "../../examples/own_sink.rs"]
+mod own_sink_example;
+#[expect(dead_code)]
+#[path = "../../examples/own_source.rs"]
+mod own_source_example;
+#[expect(dead_code)]
+#[path = "../../examples/own_state_backend.rs"]
+mod own_state_backend_example;
 #[expect(dead_code)]
 #[path = "../../examples/rate_approx.rs"]
 mod rate_approx_example;

@@ -15,6 +15,10 @@ impl Spawn for Tasks {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         self.0.lock().unwrap().push(task);
     }
+
+    fn spawn_blocking(&self, task: BoxFuture<'static, ()>) {
+        self.spawn(task);
+    }
 }
 
 impl Tasks {

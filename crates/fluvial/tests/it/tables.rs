@@ -1,0 +1,85 @@
+//! Tables beside streams: reading and writing once, and a catalog that lasts.
+
+use crate::golden::text;
+use fluvial::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use fluvial::prelude::*;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+fn session(folder: &Path) -> Session {
+    Session::builder().base_dir(folder).warehouse("house").build().unwrap()
+}
+
+fn rows(ids: &[i64]) -> RecordBatch {
+    let names = ids.iter().map(|id| format!("n{id}")).collect::<Vec<_>>();
+    let columns: [(&str, ArrayRef); 2] = [
+        ("id", Arc::new(Int64Array::from(ids.to_vec()))),
+        ("name", Arc::new(StringArray::from(names))),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+async fn sql(session: &Session, query: &str) -> Vec<Vec<String>> {
+    text(&session.sql(query).await.unwrap().collect().await.unwrap())
+}
+
+#[tokio::test]
+async fn saved_tables_are_found_by_the_next_session() {
+    let folder = TempDir::new().unwrap();
+    let first = session(folder.path());
+    let save = |session: Session, mode: SaveMode, ids: &'static [i64]| async move {
+        let frame = session.create_dataframe(vec![rows(ids)]).unwrap();
+        frame.write().unwrap().mode(mode).save_as_table("web.people").await.unwrap();
+    };
+    save(first.clone(), SaveMode::Append, &[1, 2]).await;
+    save(first.clone(), SaveMode::Append, &[3]).await;
+    let query = "SELECT id, name FROM web.people ORDER BY id";
+    assert_eq!(sql(&first, query).await, [["1", "n1"], ["2", "n2"], ["3", "n3"]]);
+    first.stop().await.unwrap();
+    drop(first);
+
+    let second = session(folder.path());
+    assert_eq!(sql(&second, "SELECT count(*) FROM web.people").await, [["3"]]);
+    save(second.clone(), SaveMode::Overwrite, &[7]).await;
+    assert_eq!(sql(&second, query).await, [["7", "n7"]]);
+    assert_eq!(second.table("web.people").await.unwrap().count().await.unwrap(), 1);
+    assert!(folder.path().join("house/web/people/_delta_log").is_dir());
+}
+
+#[tokio::test]
+async fn a_streaming_table_is_found_by_the_next_session() {
+    let folder = TempDir::new().unwrap();
+    let first = session(folder.path());
+    let ticks = first.read_stream().format("rate-micro-batch").option("rowsPerBatch", 4);
+    let writer = ticks.load_options().await.unwrap().write_stream().unwrap();
+    let writer = writer.trigger(Trigger::Once).option("checkpointLocation", "cp");
+    writer.to_table("ticks").await.unwrap().await_termination().await.unwrap();
+    drop(first);
+    let second = session(folder.path());
+    assert_eq!(sql(&second, "SELECT sum(value) FROM ticks").await, [["6"]]);
+}
+
+#[tokio::test]
+async fn files_are_read_once_in_every_format() {
+    let folder = TempDir::new().unwrap();
+    let session = session(folder.path());
+    let land = |name: &str, text: &str| {
+        fs::create_dir_all(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("a"), text).unwrap();
+    };
+    land("json", "{\"id\": 1}\n{\"id\": 2}\n");
+    land("csv", "id\n1\n2\n");
+    land("text", "1\n2\n");
+    let frame = session.create_dataframe(vec![rows(&[1, 2])]).unwrap();
+    frame.write().unwrap().format("parquet").save("parquet").await.unwrap();
+    for format in ["json", "csv", "text", "parquet"] {
+        let reader = session.read().format(format);
+        let reader = if format == "csv" { reader.option("header", true) } else { reader };
+        let column = if format == "text" { "value" } else { "id" };
+        let frame = reader.load(format).await.unwrap().select_columns(&[column]).unwrap();
+        let found = text(&frame.sort_by(vec![col(column)]).unwrap().collect().await.unwrap());
+        assert_eq!(found, [["1"], ["2"]], "{format}");
+    }
+}
