@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     query.await_termination().await?;
     report(&query);
 
-    let table = session.read().format("delta").load(TABLE).await?;
+    let table = session.read().delta(TABLE).await?;
     session.context().register_table("page_views_5m", table.into_view())?;
     let rows = session
         .sql(

@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     session.stop().await?;
 
-    let table = session.read().format("delta").load(TABLE).await?;
+    let table = session.read().delta(TABLE).await?;
     println!("stopped; the table has {} rows", table.count().await?);
     Ok(())
 }

@@ -67,4 +67,50 @@ impl DataFrameReader {
         let table = Arc::new(BatchTable::new(definition));
         session.context().read_table(table).map_err(from_datafusion)
     }
+
+    /// A Delta table.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    #[cfg(feature = "delta")]
+    pub async fn delta(self, path: impl Into<String>) -> Result<DataFrame> {
+        self.format("delta").load(path).await
+    }
+
+    /// JSON lines.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub async fn json(self, path: impl Into<String>) -> Result<DataFrame> {
+        self.format("json").load(path).await
+    }
+
+    /// CSV.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub async fn csv(self, path: impl Into<String>) -> Result<DataFrame> {
+        self.format("csv").load(path).await
+    }
+
+    /// Lines of text, in the column `value`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub async fn text(self, path: impl Into<String>) -> Result<DataFrame> {
+        self.format("text").load(path).await
+    }
+
+    /// Parquet.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub async fn parquet(self, path: impl Into<String>) -> Result<DataFrame> {
+        self.format("parquet").load(path).await
+    }
 }
