@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The packages of the Python reader.
-const PACKAGES: &[&str] = &["deltalake==1.6.6", "pyarrow"];
+const PACKAGES: &[&str] = &["deltalake==1.6.6", "pyarrow==26.0.1"];
 
 /// What `cargo xtask peers NAME` runs.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
