@@ -284,21 +284,6 @@ impl BatchRunner for OperatorRunner {
         }
     }
 
-    fn explain(&self) -> String {
-        let mut lines = Vec::new();
-        if let Some((stateful, store)) = &self.stateful {
-            lines.push(format!("{}: operator={}", stateful.operator.kind(), store.operator));
-        }
-        let indent = "  ".repeat(lines.len());
-        lines.extend(self.inputs.iter().map(|input| {
-            let watermark = input.watermark.as_ref().map_or_else(String::new, |w| {
-                format!(", watermark={} delay={} ms", w.id, w.delay.0 / 1000)
-            });
-            format!("{indent}Input: source={}, port={}{watermark}", input.source, input.port)
-        }));
-        lines.join("\n")
-    }
-
     fn wants_empty_batch(
         &self,
         settings: &PinnedSettings,

@@ -155,9 +155,17 @@ pub trait BatchRunner: Send + Sync {
     /// What the query is. Does not change in the life of the value.
     fn shape(&self) -> RunnerShape;
 
-    /// The query as a tree for people, one node a line, with the names of operators and
-    /// watermarks that the checkpoint knows.
-    fn explain(&self) -> String;
+    /// The query for people, with the names that the checkpoint knows: a tree, one node a line,
+    /// if the runner has one; else the operators and watermarks of its shape.
+    fn explain(&self) -> String {
+        let shape = self.shape();
+        let operators = shape.operators.iter();
+        let operators = operators.map(|(id, o)| format!("{}: operator={id}", o.schema.kind));
+        let watermarks = shape.watermarks.iter();
+        let watermarks = watermarks
+            .map(|(id, delay)| format!("Watermark: delay={} ms, id={id}", delay.0 / 1000));
+        operators.chain(watermarks).collect::<Vec<_>>().join("\n")
+    }
 
     /// Whether a batch without data is worth running now that the evicting watermarks have moved
     /// from `from` to `to`. Both hold every id of [`RunnerShape::watermarks`]. The engine asks

@@ -348,9 +348,6 @@ impl BatchRunner for PartialRunner {
     fn shape(&self) -> RunnerShape {
         self.0.shape()
     }
-    fn explain(&self) -> String {
-        self.0.explain()
-    }
     fn wants_empty_batch(
         &self,
         settings: &fluvial_core::PinnedSettings,
