@@ -4,6 +4,7 @@
 //! crate that it runs.
 
 mod ci;
+mod conditions;
 mod graph;
 mod peers;
 mod tidy;

@@ -1,5 +1,6 @@
 //! The rules that the compiler cannot check.
 
+use crate::conditions;
 use crate::graph::{GRAPH, PURE};
 use crate::root;
 use anyhow::{Result, bail};
@@ -43,6 +44,7 @@ fn errors(root: &Path) -> Vec<String> {
     for file in sources(&root.join("xtask")) {
         source("xtask", &file, &mut errors);
     }
+    conditions::check(root, &sources(&root.join("crates")), &mut errors);
     errors
 }
 

@@ -29,7 +29,10 @@ pub fn seal(kind: &str, version: u32, body: &[u8]) -> Bytes {
 /// `Corrupt` if it is damaged or something else; `Invalid` if it is whole but written in a
 /// newer format than `version`.
 pub fn open<'a>(kind: &str, version: u32, bytes: &'a [u8]) -> Result<&'a [u8]> {
-    let bad = |what: &str| Error::corrupt(format!("not a whole {kind}: {what}"));
+    let bad = |what: &str| {
+        Error::corrupt(format!("not a whole {kind}: {what}; restore it from a backup"))
+            .with_condition("CHECKPOINT_ENTRY_CORRUPT")
+    };
     let line = bytes.iter().take(96).position(|b| *b == b'\n').ok_or_else(|| bad("no header"))?;
     let (head, body) = (&bytes[..line], &bytes[line + 1..]);
     let (words, sum) = head.split_at(head.len().saturating_sub(8));

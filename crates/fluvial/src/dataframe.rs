@@ -2,6 +2,7 @@
 
 use crate::batch_writer::DataFrameWriter;
 use crate::session::Session;
+use crate::settings::Case;
 use crate::stream_writer::DataStreamWriter;
 use arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -12,7 +13,9 @@ use datafusion::logical_expr::utils::find_aggregate_exprs;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, lit};
 use fluvial_core::{CalendarInterval, Error, EventDuration, OperatorId, Result, WatermarkId};
 use fluvial_datafusion::from_datafusion;
-use fluvial_datafusion::plan::{OperatorNameNode, WatermarkNode, is_streaming};
+use fluvial_datafusion::plan::{
+    OperatorNameNode, WatermarkNode, is_streaming, streams_in_subqueries,
+};
 use std::sync::Arc;
 
 /// Streaming verbs of a DataFrame. All of DataFusion's verbs work on streams too: what cannot
@@ -99,7 +102,8 @@ impl StreamingDataFrame for DataFrame {
     }
 
     fn write_stream(self) -> Result<DataStreamWriter> {
-        if !self.is_streaming() {
+        // A stream in a subquery is refused at the start, by its own name.
+        if !self.is_streaming() && !streams_in_subqueries(self.logical_plan()) {
             return Err(Error::invalid(
                 "write_stream can be called only on a streaming DataFrame: use write for this one",
             )
@@ -121,21 +125,19 @@ impl StreamingDataFrame for DataFrame {
     }
 }
 
-/// The column that a user's name means: exactly, else without regard to case.
+/// The column that a user's name means, without regard to case unless the session has some.
 fn resolve(frame: &DataFrame, name: &str) -> Result<Column> {
     let schema = frame.schema();
-    if let Ok(column) = schema.qualified_field_with_unqualified_name(name) {
-        return Ok(Column::from(column));
-    }
-    let mut same: Vec<Column> = schema
-        .columns()
-        .into_iter()
-        .filter(|column| column.name.eq_ignore_ascii_case(name))
-        .collect();
+    let case = Session::of(frame)?.settings().case;
+    let is_meant = |column: &Column| match case {
+        Case::Sensitive => column.name == name,
+        Case::Insensitive => column.name.eq_ignore_ascii_case(name),
+    };
+    let mut same: Vec<Column> = schema.columns().into_iter().filter(is_meant).collect();
     match (same.pop(), same.is_empty()) {
         (Some(column), true) => Ok(column),
         (Some(_), false) => Err(Error::invalid(format!(
-            "the column {name} is ambiguous: several differ in case only"
+            "the column {name} is ambiguous: several have this name, or differ from it in case only"
         ))
         .with_condition("AMBIGUOUS_REFERENCE")),
         (None, _) => {

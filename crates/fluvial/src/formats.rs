@@ -127,9 +127,12 @@ pub(crate) async fn sink(request: SinkRequest<'_>, options: Options) -> Result<O
         _ => return Err(unknown("sink", request.format, SINK_FORMATS)),
     };
     if !output.sink.modes().contains(&request.mode) {
+        let modes: Vec<&str> = output.sink.modes().iter().map(|mode| mode.as_str()).collect();
         return Err(Error::invalid(format!(
-            "output mode {} is not supported by the sink {}",
-            request.mode, request.format
+            "output mode {} is not supported by the sink {}: use {}",
+            request.mode,
+            request.format,
+            modes.join(" or ")
         ))
         .with_condition("STREAMING_OUTPUT_MODE.UNSUPPORTED_DATASOURCE"));
     }
@@ -174,7 +177,9 @@ fn path(options: &mut Options) -> Result<String> {
 fn files(request: &SinkRequest<'_>, mut options: Options) -> Result<Output> {
     let place = request.session.storage().open(&path(&mut options)?)?;
     let options = FileOptions::parse(request.format, options, request.partition_by.clone())?;
-    Ok(Output::durable(Arc::new(FileSink::new(place.store, place.path, options))))
+    let shown = place.shown();
+    let sink = FileSink::new(place.store, place.path, options).shown_as(shown);
+    Ok(Output::durable(Arc::new(sink)))
 }
 
 #[cfg(feature = "delta")]

@@ -23,6 +23,14 @@ pub struct Place {
 }
 
 impl Place {
+    /// What people call it: a path if it is local.
+    pub fn shown(&self) -> String {
+        match self.url.to_file_path() {
+            Ok(path) => path.display().to_string(),
+            Err(()) => self.url.to_string(),
+        }
+    }
+
     /// A folder below this one.
     pub fn join(&self, segments: &str) -> Self {
         let mut path = self.path.clone();

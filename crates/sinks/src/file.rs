@@ -59,6 +59,8 @@ pub struct FileSink {
     layout: Layout,
     options: FileOptions,
     opened: Mutex<Option<Opened>>,
+    /// What people know the place by.
+    shown: String,
 }
 
 #[derive(Clone)]
@@ -72,7 +74,15 @@ struct Opened {
 impl FileSink {
     /// A sink that writes below `root`, which must be a folder of its own.
     pub fn new(store: Arc<dyn ObjectStore>, root: Path, options: FileOptions) -> Self {
-        Self { store, layout: Layout::new(root), options, opened: Mutex::default() }
+        let shown = root.to_string();
+        Self { store, layout: Layout::new(root), options, opened: Mutex::default(), shown }
+    }
+
+    /// What messages call its place, where the root alone says too little.
+    #[must_use]
+    pub fn shown_as(mut self, place: impl Into<String>) -> Self {
+        self.shown = place.into();
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
@@ -173,7 +183,7 @@ impl fmt::Debug for FileSink {
 #[async_trait]
 impl Sink for FileSink {
     fn description(&self) -> String {
-        format!("FileSink[{}, {}]", self.options.format.name(), self.layout.root())
+        format!("FileSink[{}, {}]", self.options.format.name(), self.shown)
     }
 
     fn modes(&self) -> &[OutputMode] {
@@ -181,7 +191,7 @@ impl Sink for FileSink {
     }
 
     async fn open(&self, spec: &SinkSpec) -> Result<Option<BatchId>> {
-        self.start(spec).await.map_err(|e| e.at(format!("output {}", self.layout.root())))
+        self.start(spec).await.map_err(|e| e.at(format!("output {}", self.shown)))
     }
 
     async fn writer(&self, batch: BatchId, partition: PartitionId) -> Result<Box<dyn SinkWriter>> {
@@ -201,7 +211,7 @@ impl Sink for FileSink {
             let note = note.clone().filter(|_| batch == *last);
             return Ok(CommitOutcome::AlreadyCommitted(note));
         }
-        let place = || format!("output {}, batch {batch}", self.layout.root());
+        let place = || format!("output {}, batch {batch}", self.shown);
         let mut data = Vec::new();
         for part in &staged {
             data.extend(files(part).map_err(|e| e.at(place()))?);

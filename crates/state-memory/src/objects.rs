@@ -100,10 +100,10 @@ impl Objects {
             Err(error) => return Err(self.explain(&path, frame, error).await.at(place)),
         };
         if bytes.len() as u64 != *length {
-            return Err(Error::corrupt("it is cut").at(place));
+            return Err(damaged("it is cut").at(place));
         }
         if crc32fast::hash(&bytes) != *crc32 {
-            return Err(Error::corrupt("the checksum does not match").at(place));
+            return Err(damaged("the checksum does not match").at(place));
         }
         Ok(bytes)
     }
@@ -112,7 +112,7 @@ impl Objects {
     async fn explain(&self, path: &Path, frame: &FrameRef, error: object_store::Error) -> Error {
         match self.store.head(path).await {
             Ok(meta) if meta.size < frame.offset + frame.length => {
-                Error::corrupt("it is cut").with_source(error)
+                damaged("it is cut").with_source(error)
             }
             _ => error.into(),
         }
@@ -149,10 +149,16 @@ impl Objects {
     }
 }
 
+fn damaged(what: &str) -> Error {
+    Error::corrupt(format!("{what}; restore it from a backup, or start with a new checkpoint"))
+        .with_condition("STATE_STORE_CORRUPT")
+}
+
 fn gone(place: &str) -> Error {
     Error::not_found(format!(
         "{place}: it is gone; restore it from a backup, or start with a new checkpoint"
     ))
+    .with_condition("CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS")
 }
 
 /// The same bytes in parts of nearly equal size, none copied.

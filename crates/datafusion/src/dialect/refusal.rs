@@ -19,18 +19,41 @@ fn condition(error: &DataFusionError) -> Option<(&'static str, String)> {
             SchemaError::FieldNotFound { .. } => {
                 Some(("UNRESOLVED_COLUMN.WITH_SUGGESTION", inner.to_string()))
             }
+            // A result, not a reference, with one name twice: its columns are qualified or not.
+            SchemaError::AmbiguousReference { field } if field.relation.is_some() => {
+                Some(("COLUMN_ALREADY_EXISTS", name_twice(&field.name)))
+            }
+            SchemaError::DuplicateQualifiedField { name, .. }
+            | SchemaError::DuplicateUnqualifiedField { name } => {
+                Some(("COLUMN_ALREADY_EXISTS", name_twice(name)))
+            }
             SchemaError::AmbiguousReference { .. } => {
                 Some(("AMBIGUOUS_REFERENCE", inner.to_string()))
             }
-            _ => None,
         },
         DataFusionError::Plan(text) => of_text(text),
+        DataFusionError::NotImplemented(text) => Some(("UNSUPPORTED_FEATURE", feature(text))),
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
             condition(inner)
         }
         DataFusionError::Collection(all) => all.iter().find_map(condition),
         DataFusionError::Shared(inner) => condition(inner),
         _ => None,
+    }
+}
+
+fn name_twice(name: &str) -> String {
+    format!("the result has two columns of the name `{name}`: give one of them another with AS")
+}
+
+/// What is not there. A part of SQL is shown without its tree, which fills pages.
+fn feature(text: &str) -> String {
+    match text.strip_prefix("Unsupported ast node ") {
+        Some(node) => {
+            let name = node.split([' ', '(', '{']).next().unwrap_or(node);
+            format!("{} is not supported: rewrite the query without it", name.to_uppercase())
+        }
+        None => text.to_owned(),
     }
 }
 

@@ -14,6 +14,7 @@ use datafusion::physical_plan::{
 };
 use fluvial_core::WatermarkId;
 use fluvial_engine::EventTimeStats;
+use fluvial_operators::window_time;
 use futures::StreamExt;
 use std::fmt;
 use std::sync::Arc;
@@ -88,7 +89,15 @@ impl ExecutionPlan for WatermarkExec {
         let out = Arc::clone(&schema);
         let rows = input.map(move |batch| {
             let batch = batch?;
-            let times = batch.column(column).as_primitive_opt::<TimestampMicrosecondType>();
+            // A window is as late as its last microsecond.
+            let last = match batch.column(column).as_struct_opt() {
+                Some(windows) => Some(window_time(windows).map_err(crate::error::plan)?),
+                None => None,
+            };
+            let times = match &last {
+                Some(last) => Some(last),
+                None => batch.column(column).as_primitive_opt::<TimestampMicrosecondType>(),
+            };
             let Some(times) = times else {
                 return internal_err!("event time is {}", batch.column(column).data_type());
             };

@@ -105,6 +105,10 @@ fn rewrite_calls(
             LogicalPlan::Projection(p) => {
                 p.expr.iter().map(|e| e.schema_name().to_string()).collect()
             }
+            LogicalPlan::Aggregate(a) => {
+                let all = a.group_expr.iter().chain(&a.aggr_expr);
+                all.map(|e| e.schema_name().to_string()).collect()
+            }
             _ => Vec::new(),
         };
         let mut position = 0;
@@ -118,7 +122,7 @@ fn rewrite_calls(
                 },
                 _ => Ok(Transformed::no(e)),
             })?;
-            // A projection keeps its column names.
+            // Projections and aggregations keep their column names.
             Ok(match schema_names.get(here) {
                 Some(name) if changed.transformed => changed.update_data(|e| {
                     if e.schema_name().to_string() == *name { e } else { e.alias(name) }

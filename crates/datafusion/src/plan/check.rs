@@ -3,13 +3,15 @@
 //! Where Spark has a specific condition for the same mistake, it is Spark's. Where Spark only has
 //! a `_LEGACY_ERROR_TEMP_*` number, the name is ours.
 
-use super::{EventTimeGroup, StreamAggregateNode, WatermarkNode, is_streaming};
+use super::{
+    EventTimeGroup, StreamAggregateNode, WatermarkNode, is_streaming, set_operation as set,
+};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SkipType};
 use fluvial_core::{Error, OutputMode};
 
-fn refuse(condition: &'static str, message: impl Into<String>) -> Error {
+pub(super) fn refuse(condition: &'static str, message: impl Into<String>) -> Error {
     Error::invalid(message).with_condition(condition)
 }
 
@@ -39,7 +41,8 @@ pub(crate) fn before_analysis(plan: &LogicalPlan, _: OutputMode) -> fluvial_core
     Ok(())
 }
 
-fn streams_in_subqueries(plan: &LogicalPlan) -> bool {
+/// Whether a stream is read inside a subquery expression.
+pub fn streams_in_subqueries(plan: &LogicalPlan) -> bool {
     let mut found = false;
     // Infallible: the closures never fail.
     let _: Result<TreeNodeRecursion> = plan.apply(|node| {
@@ -64,6 +67,12 @@ fn streams_in_subqueries(plan: &LogicalPlan) -> bool {
 
 /// Refuses operations that no streaming query has, on the analysed plan.
 pub(crate) fn supported(plan: &LogicalPlan, mode: OutputMode) -> Result<()> {
+    if mode == OutputMode::Complete && !aggregates(plan) {
+        return Err(crate::error::plan(unsupported_mode(
+            mode,
+            "queries without an aggregation: use append mode, or group",
+        )));
+    }
     plan.apply(|node| {
         if is_streaming(node) {
             operation(node, mode).map_err(crate::error::plan)?;
@@ -77,10 +86,14 @@ fn operation(node: &LogicalPlan, mode: OutputMode) -> fluvial_core::Result<()> {
     volatile_functions(node)?;
     match node {
         LogicalPlan::Sort(sort) if mode != OutputMode::Complete || !aggregates(&sort.input) => {
+            let keys: Vec<String> = sort.expr.iter().map(|key| key.expr.to_string()).collect();
             Err(refuse(
                 "STREAMING_SORT_NOT_SUPPORTED",
-                "sorting a stream is not supported, unless it is aggregated and the output mode is \
-                 complete",
+                format!(
+                    "sorting a stream (by {}) is not supported, unless it is aggregated and the \
+                     output mode is complete",
+                    keys.join(", ")
+                ),
             ))
         }
         LogicalPlan::Limit(limit) => {
@@ -129,6 +142,7 @@ fn operation(node: &LogicalPlan, mode: OutputMode) -> fluvial_core::Result<()> {
                 "a union of a stream and a table is not supported: read the table as a stream",
             ))
         }
+        LogicalPlan::Join(join) if set::is_set_operation(join) => set::check(join, mode),
         LogicalPlan::Join(join) => {
             join_kind(join.join_type, is_streaming(&join.left), is_streaming(&join.right), mode)
         }
@@ -164,9 +178,13 @@ fn volatile_functions(node: &LogicalPlan) -> fluvial_core::Result<()> {
     Ok(())
 }
 
+/// Whether a stream is aggregated. That EXCEPT drops duplicates does not count, as in Spark.
 fn aggregates(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => true,
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => is_streaming(plan),
+        LogicalPlan::Join(join) if set::is_set_operation(join) => {
+            join.left.inputs().into_iter().any(aggregates) || aggregates(&join.right)
+        }
         _ => plan.inputs().into_iter().any(aggregates),
     }
 }
@@ -219,14 +237,12 @@ fn join_kind(
 
 /// Checks on the plan with streaming nodes in place: output modes and chains.
 pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> {
-    let mut aggregations = 0;
     plan.apply(|node| {
         let LogicalPlan::Extension(Extension { node }) = node else {
             return Ok(TreeNodeRecursion::Continue);
         };
         let any = node.as_any();
         if let Some(aggregate) = any.downcast_ref::<StreamAggregateNode>() {
-            aggregations += 1;
             let timed = aggregate.event_time() != EventTimeGroup::None;
             if mode == OutputMode::Append && !timed {
                 return Err(crate::error::plan(unsupported_mode(
@@ -249,9 +265,6 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if mode == OutputMode::Complete && aggregations == 0 {
-        return Err(crate::error::plan(unsupported_mode(mode, "queries without an aggregation")));
-    }
     if mode != OutputMode::Append && aggregates_in_a_row(plan) > 1 {
         return Err(crate::error::plan(refuse(
             "STREAMING_CHAINED_STATEFUL_NOT_SUPPORTED",

@@ -44,8 +44,15 @@ fn unmarked(field: &FieldRef) -> FieldRef {
 }
 
 /// Whether a column of this type can be event time: an instant, that is a timestamp with a zone,
-/// in microseconds.
+/// in microseconds, or a window of such.
 pub fn can_be_event_time(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(fields) => is_window(data_type) && is_instant(fields[1].data_type()),
+        _ => is_instant(data_type),
+    }
+}
+
+fn is_instant(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(TimeUnit::Microsecond, Some(_)))
 }
 

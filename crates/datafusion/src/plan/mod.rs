@@ -11,6 +11,7 @@ mod limit_node;
 mod name_node;
 pub(crate) mod physical;
 mod prepare;
+mod set_operation;
 mod stream_definition;
 mod stream_table;
 mod watermark_node;
@@ -18,6 +19,7 @@ mod watermarks;
 mod windows;
 
 pub use aggregate_node::{EventTimeGroup, StreamAggregateNode};
+pub use check::streams_in_subqueries;
 pub use limit_node::StreamLimitNode;
 pub use name_node::OperatorNameNode;
 pub use prepare::StreamingPlan;

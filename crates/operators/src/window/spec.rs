@@ -26,12 +26,16 @@ impl WindowSpec {
         positive("window_duration", size)?;
         positive("slide_duration", slide)?;
         if slide > size {
-            return Err(violated(("slide_duration", slide.0), "<=", ("window_duration", size.0)));
+            return Err(violated(("slide_duration", slide), "at most", ("window_duration", size)));
         }
         // `unsigned_abs`, because the absolute value of the lowest number is no `i64`.
         if start.0.unsigned_abs() >= slide.0.unsigned_abs() {
-            let start = start.0.saturating_abs();
-            return Err(violated(("abs(start_time)", start), "<", ("slide_duration", slide.0)));
+            let start = EventDuration(start.0.saturating_abs());
+            return Err(violated(
+                ("abs(start_time)", start),
+                "less than",
+                ("slide_duration", slide),
+            ));
         }
         let spec = Self { size, slide, start };
         if spec.overlaps() > OVERLAPS_MAX {
@@ -86,8 +90,6 @@ impl WindowSpec {
 
     /// What gives stored windows their meaning: for [`fluvial_core::StateSchema::meaning`].
     pub fn meaning(&self) -> BTreeMap<String, String> {
-        let text =
-            |d: EventDuration| CalendarInterval { months: 0, days: 0, micros: d.0 }.to_string();
         BTreeMap::from([
             ("window_size".to_owned(), text(self.size)),
             ("window_slide".to_owned(), text(self.slide)),
@@ -96,23 +98,30 @@ impl WindowSpec {
     }
 }
 
+fn text(duration: EventDuration) -> String {
+    CalendarInterval { months: 0, days: 0, micros: duration.0 }.to_string()
+}
+
 fn positive(name: &str, duration: EventDuration) -> Result<()> {
     if duration.0 > 0 {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "the {name} must be between (0, {}] microseconds (current value = {})",
-        i64::MAX,
-        duration.0
+        "the {name} of a window must be more than 0, and is {}: write it like '10 minutes'",
+        text(duration)
     ))
     .with_condition("DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE"))
 }
 
-fn violated(left: (&str, i64), constraint: &str, right: (&str, i64)) -> Error {
-    let ((left, left_value), (right, right_value)) = (left, right);
+fn violated(
+    (left, left_value): (&str, EventDuration),
+    constraint: &str,
+    (right, right_value): (&str, EventDuration),
+) -> Error {
     Error::invalid(format!(
-        "the {left} ({left_value} microseconds) must be {constraint} the {right} ({right_value} \
-         microseconds)"
+        "the {left} of a window ({}) must be {constraint} its {right} ({})",
+        text(left_value),
+        text(right_value)
     ))
     .with_condition("DATATYPE_MISMATCH.PARAMETER_CONSTRAINT_VIOLATION")
 }

@@ -22,9 +22,11 @@ pub(crate) fn take(options: &mut Options) -> Result<()> {
 /// `Invalid` otherwise.
 pub(crate) fn check(fields: &Fields) -> Result<()> {
     if fields.len() != 1 {
+        let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         return Err(Error::invalid(format!(
-            "the text format has a single column, and the schema has {} columns",
-            fields.len()
+            "the text format has a single column of type STRING, and the schema has {}: {}",
+            fields.len(),
+            names.join(", ")
         ))
         .with_condition("TEXT_SINGLE_COLUMN"));
     }

@@ -1,0 +1,48 @@
+//! EXCEPT and INTERSECT over streams: joins in DataFusion's plan, but not in the user's mind.
+
+use super::check::refuse;
+use super::event_time::is_event_time;
+use super::is_streaming;
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::logical_expr::{Join, LogicalPlan};
+use fluvial_core::{OutputMode, Result};
+
+/// Whether a join of the analysed plan stands for EXCEPT or INTERSECT: no other semi or anti join
+/// matches null to null before the optimiser has seen it.
+pub(super) fn is_set_operation(join: &Join) -> bool {
+    join.null_equality == NullEquality::NullEqualsNull
+        && matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
+}
+
+/// Refuses what Spark refuses, and EXCEPT ALL, which would have to count.
+pub(super) fn check(join: &Join, mode: OutputMode) -> Result<()> {
+    const CONDITION: &str = "STREAMING_SET_OPERATION_NOT_SUPPORTED";
+    if join.join_type == JoinType::LeftSemi {
+        return Err(refuse(
+            CONDITION,
+            "INTERSECT of a stream is not supported: use SELECT DISTINCT over a LEFT SEMI JOIN",
+        ));
+    }
+    if is_streaming(&join.right) {
+        return Err(refuse(
+            CONDITION,
+            "EXCEPT with a stream on the right is not supported: a later row of it would take \
+             back what was put out",
+        ));
+    }
+    let LogicalPlan::Distinct(_) = join.left.as_ref() else {
+        return Err(refuse(
+            CONDITION,
+            "EXCEPT ALL of a stream is not supported yet: use EXCEPT, or a LEFT ANTI JOIN",
+        ));
+    };
+    let timed = join.left.schema().fields().iter().any(|field| is_event_time(field));
+    if mode == OutputMode::Append && !timed {
+        return Err(refuse(
+            "UNSUPPORTED_STREAMING_OPERATOR_WITHOUT_WATERMARK",
+            "output mode append is not supported for EXCEPT, which drops duplicates, without a \
+             watermark among its columns: use a LEFT ANTI JOIN, or update mode",
+        ));
+    }
+    Ok(())
+}

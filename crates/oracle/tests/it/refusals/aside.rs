@@ -1,0 +1,150 @@
+//! Entries that are not tried, and why.
+
+/// Why an entry is set aside.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Why {
+    /// Session windows come with the other stateful operators.
+    Sessions,
+    /// Dropping duplicates comes with the other stateful operators.
+    Dedup,
+    /// Joins of two streams come with the other stateful operators.
+    StreamJoin,
+    /// State functions of the user come with the other stateful operators.
+    StateFunctions,
+    /// `ROLLUP`, `CUBE`, `GROUPING SETS` and `EXCEPT ALL` over streams: on the roadmap.
+    GroupingSets,
+    /// Text as a sink comes with the other file formats.
+    TextSink,
+    /// Spark's interface to Python, RDDs, caches and partitions: there is no such call.
+    NoSuchCall,
+    /// The types of the interface do not let anybody write it.
+    Types,
+}
+
+/// All of them.
+pub(super) const ASIDE: &[(Why, &[&str])] = &[
+    (
+        Why::Sessions,
+        &[
+            "session_update",
+            "session_global_no_key",
+            "session_gap_month",
+            "suite_restart_session_gap",
+            "suite_restart_window_to_session",
+            "suite_session_gap_negative",
+            "suite_session_in_select",
+            "suite_session_no_key_complete",
+            "suite_session_with_window",
+        ],
+    ),
+    (
+        Why::Dedup,
+        &[
+            "complete_dedup",
+            "dedup_after_agg_append",
+            "dedup_after_agg_complete",
+            "dedup_within_no_watermark",
+            "restart_agg_to_dedup",
+            "suite_collation_dedup",
+            "suite_dedup_before_agg_complete",
+            "suite_dedup_missing_column",
+            "suite_dedupw_update",
+            "suite_map_dedup_key",
+            "suite_restart_dedup_key_removed",
+            "suite_restart_dedup_to_dedupw",
+        ],
+    ),
+    (
+        Why::StreamJoin,
+        &[
+            "cross_join_stream_stream",
+            "full_outer_no_watermark",
+            "full_outer_wm_no_range",
+            "left_outer_no_watermark",
+            "left_outer_wm_left_only",
+            "left_semi_no_watermark",
+            "left_semi_wm_left_only",
+            "left_semi_wm_no_range",
+            "right_outer_no_watermark",
+            "right_outer_wm_left_only",
+            "right_outer_wm_right_only",
+            "suite_full_outer_open_range_forward",
+            "suite_full_outer_time_key_right_watermark",
+            "suite_join_constant_condition",
+            "suite_join_or_condition",
+            "suite_left_outer_open_range_backward",
+            "suite_left_outer_open_range_forward",
+            "suite_left_outer_time_key_left_watermark",
+            "suite_left_outer_time_key_right_watermark",
+            "suite_left_semi_open_range_backward",
+            "suite_left_semi_time_key_left_watermark",
+            "suite_left_semi_time_key_right_watermark",
+            "suite_restart_join_format_changed",
+            "suite_restart_join_inner_to_left_outer",
+            "suite_restart_join_key_type",
+            "suite_right_outer_open_range_backward",
+            "suite_three_way_outer_joins",
+            "time_interval_join_then_join",
+        ],
+    ),
+    (
+        Why::StateFunctions,
+        &[
+            "fmgws_mode_mismatch",
+            "suite_fmgws_after_agg_append",
+            "suite_fmgws_append_then_agg_complete",
+            "suite_fmgws_bad_timeout_name",
+            "suite_fmgws_complete_function",
+            "suite_fmgws_then_dedup",
+            "suite_fmgws_two_append",
+            "suite_fmgws_update_in_complete_query",
+            "suite_fmgws_update_then_agg_update",
+            "suite_tws_bad_state_schema",
+            "suite_tws_batch",
+            "suite_tws_event_col_missing",
+            "suite_tws_initial_state_event_time_no_watermark",
+            "suite_tws_initial_state_other_key_type",
+            "suite_tws_initial_state_streaming",
+            "suite_tws_map_grouping_key",
+            "suite_tws_negative_ttl",
+            "suite_tws_null_field_update",
+            "suite_tws_output_wrong_type",
+            "suite_tws_same_variable_twice",
+            "suite_tws_state_created_in_handle",
+            "suite_tws_state_wrong_arity",
+            "suite_tws_then_agg_complete",
+            "suite_tws_then_agg_no_event_col",
+            "suite_tws_then_agg_update",
+            "tws_complete",
+            "tws_event_time_no_watermark",
+            "tws_hdfs_provider",
+            "tws_mode_mismatch",
+            "tws_timer_in_none",
+        ],
+    ),
+    (
+        Why::GroupingSets,
+        &["cube", "rollup", "suite_except_all_stream_static_update", "suite_grouping_sets_sql"],
+    ),
+    (Why::TextSink, &["suite_sink_text_long"]),
+    (
+        Why::NoSuchCall,
+        &[
+            "rdd",
+            "suite_apply_in_pandas",
+            "suite_cogroup",
+            "suite_map_in_pandas",
+            "suite_sort_within_partitions",
+        ],
+    ),
+    (
+        Why::Types,
+        &[
+            "suite_await_negative",
+            "suite_foreach_batch_not_callable",
+            "suite_trigger_available_now_false",
+            "suite_trigger_none",
+            "suite_trigger_two",
+        ],
+    ),
+];
