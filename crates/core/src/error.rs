@@ -129,18 +129,37 @@ impl From<object_store::Error> for Error {
     /// everything else may pass: [`ErrorKind::Unavailable`].
     fn from(error: object_store::Error) -> Self {
         use object_store::Error as E;
+        if is_access_denied(&error) {
+            let text = format!("{error}: give the program access, or use another place");
+            return Self::invalid(text).with_condition("ACCESS_DENIED").with_source(error);
+        }
         let kind = match &error {
             E::NotFound { .. } => ErrorKind::NotFound,
             E::InvalidPath { .. }
             | E::NotSupported { .. }
             | E::NotImplemented { .. }
-            | E::PermissionDenied { .. }
-            | E::Unauthenticated { .. }
             | E::UnknownConfigurationKey { .. } => ErrorKind::Invalid,
             _ => ErrorKind::Unavailable,
         };
         Self::new(kind, error.to_string()).with_source(error)
     }
+}
+
+/// Local stores say so only in the cause.
+fn is_access_denied(error: &object_store::Error) -> bool {
+    use object_store::Error as E;
+    if matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. }) {
+        return true;
+    }
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(cause) = next {
+        let io = cause.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::PermissionDenied) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 /// The result of every fallible method.
@@ -149,6 +168,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn access_denied_is_found_in_the_cause() {
+        let io = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let error = Error::from(object_store::Error::Generic { store: "s", source: io.into() });
+        assert_eq!((error.kind(), error.condition()), (ErrorKind::Invalid, Some("ACCESS_DENIED")));
+        let io = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let error = Error::from(object_store::Error::Generic { store: "s", source: io.into() });
+        assert_eq!((error.kind(), error.condition()), (ErrorKind::Unavailable, None));
+    }
 
     #[test]
     fn shows_condition_and_place() {

@@ -104,7 +104,8 @@ impl SourceLog {
         let Some(bytes) = self.fetch(&path).await? else {
             return Err(Error::not_found(format!(
                 "{path} is gone, and a plan needs it: restore it, or start with a new checkpoint"
-            )));
+            ))
+            .with_condition("CHECKPOINT_ENTRY_MISSING"));
         };
         let found = crc32fast::hash(&bytes);
         if found != log.crc32 {
@@ -112,7 +113,8 @@ impl SourceLog {
                 "{path} has checksum {found:08x}, its plan says {:08x}: restore it, or start \
                  with a new checkpoint",
                 log.crc32
-            )));
+            ))
+            .with_condition("CHECKPOINT_ENTRY_CORRUPT"));
         }
         let body = frame::open(self.kind, self.format, &bytes).map_err(|e| e.at(&path))?;
         let start = bytes.len() - body.len();

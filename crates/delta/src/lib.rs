@@ -24,6 +24,7 @@ mod provider;
 mod sink;
 mod supported;
 mod types;
+mod uploads;
 mod writer;
 
 pub use location::TableLocation;

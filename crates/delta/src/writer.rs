@@ -2,6 +2,7 @@
 
 use crate::conform::conform_batch;
 use crate::error::delta_error;
+use crate::uploads::{Failure, Uploads};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use deltalake::logstore::ObjectStoreRef;
 use deltalake::table::config::TablePropertiesExt;
 use deltalake::table::state::DeltaTableState;
 use fluvial_core::{BatchId, Error, PartitionId, Result, SinkWriter, Staged};
+use std::sync::Arc;
 
 /// How data files of a table are written.
 pub(crate) fn config(state: &DeltaTableState) -> WriterConfig {
@@ -33,6 +35,7 @@ pub(crate) struct DeltaPartWriter {
     partition: PartitionId,
     schema: SchemaRef,
     writer: DeltaWriter,
+    failure: Failure,
     rows: u64,
     place: String,
 }
@@ -45,9 +48,19 @@ impl DeltaPartWriter {
         store: ObjectStoreRef,
         config: WriterConfig,
     ) -> Self {
+        let failure = Failure::default();
+        let store = Arc::new(Uploads::new(store, failure.clone()));
         let writer = DeltaWriter::new(store, config);
         let place = format!("batch {batch}, partition {partition}");
-        Self { partition, schema, writer, rows: 0, place }
+        Self { partition, schema, writer, failure, rows: 0, place }
+    }
+
+    /// What an upload failed at, which the library does not know.
+    fn check(&self) -> Result<()> {
+        match self.failure.take() {
+            None => Ok(()),
+            Some(error) => Err(Error::from(error).at(&self.place)),
+        }
     }
 }
 
@@ -59,15 +72,21 @@ impl SinkWriter for DeltaPartWriter {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        self.writer.write(&rows).await.map_err(|e| delta_error(e).at(&self.place))
+        self.writer.write(&rows).await.map_err(|e| delta_error(e).at(&self.place))?;
+        self.check()
     }
 
     async fn stage(self: Box<Self>) -> Result<Staged> {
-        let adds = self.writer.close().await.map_err(|e| delta_error(e).at(&self.place))?;
+        let Self { partition, writer, failure, rows, place, .. } = *self;
+        let adds = writer.close().await;
+        if let Some(error) = failure.take() {
+            return Err(Error::from(error).at(place));
+        }
+        let adds = adds.map_err(|e| delta_error(e).at(&place))?;
         let token = serde_json::to_vec(&adds).map_err(|e| {
-            Error::invalid(format!("{}: the data files cannot be described: {e}", self.place))
+            Error::invalid(format!("{place}: the data files cannot be described: {e}"))
         })?;
-        Ok(Staged { partition: self.partition, rows: self.rows, token: token.into() })
+        Ok(Staged { partition, rows, token: token.into() })
     }
 }
 

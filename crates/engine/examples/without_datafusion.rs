@@ -196,6 +196,7 @@ fn query(
                 compare: Arc::new(compare),
                 retain_from: Arc::new(move |commits, now| retain_from(commits, now, &retention)),
             },
+            place: "log".into(),
         },
     })
 }

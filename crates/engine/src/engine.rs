@@ -40,7 +40,8 @@ impl Engine {
         check(&spec)?;
         let clock = Arc::clone(&spec.environment.clock);
         let (log, retry) = (Arc::clone(&spec.environment.log), spec.settings.retry);
-        let id = retry.run(clock.as_ref(), || log.query_id(&spec.proposed_id)).await?;
+        let id = retry.run(clock.as_ref(), || log.query_id(&spec.proposed_id)).await;
+        let id = id.map_err(|error| spec.environment.placed(error))?;
         let shared = Shared::new(id, spec.run.clone(), spec.name.clone(), explain(&spec), clock);
         Ok(Self { spec: Arc::new(spec), shared: Arc::new(shared), observer })
     }
@@ -58,13 +59,14 @@ impl Engine {
         // Not within: a future that is dropped before its first poll has ended, too.
         let end = End { shared: self.shared, observer: self.observer };
         async move {
+            let environment = spec.environment.clone();
             let driving = drive(spec, Arc::clone(&end.shared), Arc::clone(&end.observer));
             let driving = entered(Scope::Query(key), AssertUnwindSafe(driving).catch_unwind());
             let shared = Arc::clone(&end.shared);
             // What loses is dropped, and with it all that it began, before the end is told.
             let ended = {
                 match select(pin!(driving), pin!(shared.stop_asked())).await {
-                    Either::Left((Ok(result), _)) => result,
+                    Either::Left((Ok(result), _)) => result.map_err(|e| environment.placed(e)),
                     Either::Left((Err(panic), _)) => Err(panicked(panic.as_ref())),
                     Either::Right(_) => Ok(()),
                 }

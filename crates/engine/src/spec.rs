@@ -2,7 +2,8 @@ use crate::runner::BatchRunner;
 use crate::settings::{CheckpointRules, Settings};
 use crate::trigger::Trigger;
 use fluvial_core::{
-    BatchLog, Clock, OutputMode, QueryId, RunId, Sink, SinkId, Source, SourceId, StateBackend,
+    BatchLog, Clock, Error, OutputMode, QueryId, RunId, Sink, SinkId, Source, SourceId,
+    StateBackend,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +47,28 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// Decisions about the checkpoint.
     pub rules: CheckpointRules,
+    /// Where the checkpoint lies, for people.
+    pub place: String,
+}
+
+/// Beginnings of conditions that are about the checkpoint as such.
+const ABOUT_CHECKPOINTS: &[&str] = &[
+    "CANNOT_LOAD_",
+    "CHECKPOINT_",
+    "CONCURRENT_RUN",
+    "OUTPUT_MODE_",
+    "SOURCES_",
+    "STATE_",
+    "STREAMING_STATEFUL_",
+];
+
+impl Environment {
+    /// The error, with the checkpoint's place if it is about the checkpoint.
+    pub(crate) fn placed(&self, error: Error) -> Error {
+        let condition = error.condition().unwrap_or_default();
+        let about = ABOUT_CHECKPOINTS.iter().any(|prefix| condition.starts_with(prefix));
+        if about { error.at(format!("checkpoint {}", self.place)) } else { error }
+    }
 }
 
 impl fmt::Debug for QuerySpec {

@@ -13,9 +13,7 @@ use datafusion::logical_expr::utils::find_aggregate_exprs;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, lit};
 use fluvial_core::{CalendarInterval, Error, EventDuration, OperatorId, Result, WatermarkId};
 use fluvial_datafusion::from_datafusion;
-use fluvial_datafusion::plan::{
-    OperatorNameNode, WatermarkNode, is_streaming, streams_in_subqueries,
-};
+use fluvial_datafusion::plan::{OperatorNameNode, StreamingPlan, WatermarkNode, is_streaming};
 use std::sync::Arc;
 
 /// Streaming verbs of a DataFrame. All of DataFusion's verbs work on streams too: what cannot
@@ -103,7 +101,7 @@ impl StreamingDataFrame for DataFrame {
 
     fn write_stream(self) -> Result<DataStreamWriter> {
         // A stream in a subquery is refused at the start, by its own name.
-        if !self.is_streaming() && !streams_in_subqueries(self.logical_plan()) {
+        if !StreamingPlan::reads_stream(self.logical_plan()) {
             return Err(Error::invalid(
                 "write_stream can be called only on a streaming DataFrame: use write for this one",
             )

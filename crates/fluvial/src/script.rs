@@ -52,7 +52,8 @@ impl Session {
         options: &ScriptOptions,
     ) -> Result<Executed> {
         let run = self.command(&statement.command, options).await;
-        run.map_err(|e| e.at(statement.place))
+        // A part of the statement says where it is more exactly.
+        run.map_err(|e| if e.message().starts_with("line ") { e } else { e.at(statement.place) })
     }
 
     async fn command(&self, command: &Command, options: &ScriptOptions) -> Result<Executed> {

@@ -62,7 +62,13 @@ pub(crate) async fn start(start: Start) -> Result<StreamingQuery> {
         mode,
         trigger,
         settings: engine_settings(&settings),
-        environment: Environment { log, state, clock: session.clock(), rules: rules(&settings) },
+        environment: Environment {
+            log,
+            state,
+            clock: session.clock(),
+            rules: rules(&settings),
+            place: place.shown(),
+        },
     };
     session.streams().start(spec).await
 }

@@ -65,7 +65,7 @@ impl DurableLocal {
         durability: Durability,
     ) -> fluvial_core::Result<Self> {
         let root = root.as_ref();
-        let place = || format!("{} cannot hold a checkpoint", root.display());
+        let place = || format!("{} cannot be used as a folder", root.display());
         std::fs::create_dir_all(root)
             .map_err(|e| Error::invalid(format!("{}: {e}", place())).with_source(e))?;
         let inner = LocalFileSystem::new_with_prefix(root)

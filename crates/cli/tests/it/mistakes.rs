@@ -54,7 +54,7 @@ fn names_that_are_almost_right_are_told() {
     let output = folder.run(&[]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("pipeline.sql: line 1, column 1"), "{text}");
+    assert!(text.contains("pipeline.sql: line 1, column 54: unknown option"), "{text}");
     assert!(text.contains("maxFilesPerTrigger"), "{text}");
 }
 
@@ -65,4 +65,42 @@ fn a_source_that_is_not_there_is_named() {
     let (code, text) = run(script, &[]);
     assert_eq!(code, 1);
     assert!(text.contains("landing"), "{text}");
+}
+
+#[test]
+fn a_place_is_told_once_and_columns_as_they_were_written() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    let script = |column: &str| {
+        format!(
+            "CREATE STREAMING TABLE t USING noop AS SELECT {column} FROM STREAM \
+             read_files('in', format => 'json', schema => 'page string, n int', mode => 'x')"
+        )
+    };
+    let said = |script: String| {
+        std::fs::write(folder.path().join("pipeline.sql"), script).unwrap();
+        String::from_utf8(folder.run(&[]).stderr).unwrap()
+    };
+    let text = said(script("page"));
+    assert_eq!(text.matches("line 1, column").count(), 1, "{text}");
+    let text = said(script("paeg").replace(", mode => 'x'", ""));
+    assert!(text.contains("no column `paeg`: did you mean `page`? there are page, n"), "{text}");
+}
+
+#[test]
+fn damage_is_told_with_the_object_and_its_folder() {
+    let folder = Folder::with_example("clickstream");
+    assert_eq!(folder.run(&[]).status.code(), Some(0));
+    let checkpoint = folder.path().join(".fluvial/checkpoints/page_views_5m");
+    let newest = (0..).map(|n| checkpoint.join(format!("commits/{n}"))).take_while(|p| p.exists());
+    let newest = newest.last().unwrap();
+    let mut bytes = std::fs::read(&newest).unwrap();
+    bytes[3] ^= 1;
+    std::fs::write(&newest, bytes).unwrap();
+    let output = folder.run(&[]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for word in ["CHECKPOINT_ENTRY_CORRUPT", "page_views_5m: commits/", "restore it"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
 }

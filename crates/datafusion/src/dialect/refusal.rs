@@ -2,8 +2,12 @@
 
 use crate::functions::error::spark;
 use crate::functions::unsupported_aggregates;
-use datafusion::common::{DataFusionError, Result, SchemaError};
+use datafusion::common::{Column, DataFusionError, Result, SchemaError};
 use datafusion::sql::sqlparser::ast::{Expr, LimitClause, Query, UnaryOperator, Value};
+use fluvial_core::options::nearest;
+
+/// How names begin that stand for relations without one.
+const RESERVED: &str = "__fluvial_";
 
 /// The error with a condition, if it is one of those that Spark names.
 pub(super) fn named(error: DataFusionError) -> DataFusionError {
@@ -16,8 +20,8 @@ pub(super) fn named(error: DataFusionError) -> DataFusionError {
 fn condition(error: &DataFusionError) -> Option<(&'static str, String)> {
     match error {
         DataFusionError::SchemaError(inner, _) => match inner.as_ref() {
-            SchemaError::FieldNotFound { .. } => {
-                Some(("UNRESOLVED_COLUMN.WITH_SUGGESTION", inner.to_string()))
+            SchemaError::FieldNotFound { field, valid_fields } => {
+                Some(("UNRESOLVED_COLUMN.WITH_SUGGESTION", no_column(field, valid_fields)))
             }
             // A result, not a reference, with one name twice: its columns are qualified or not.
             SchemaError::AmbiguousReference { field } if field.relation.is_some() => {
@@ -39,6 +43,25 @@ fn condition(error: &DataFusionError) -> Option<(&'static str, String)> {
         DataFusionError::Collection(all) => all.iter().find_map(condition),
         DataFusionError::Shared(inner) => condition(inner),
         _ => None,
+    }
+}
+
+/// The names that a user may write: those of a relation that SQL left unnamed stand alone.
+fn no_column(field: &Column, known: &[Column]) -> String {
+    let shown = |column: &Column| match &column.relation {
+        Some(relation) if !relation.table().starts_with(RESERVED) => column.flat_name(),
+        _ => column.name.clone(),
+    };
+    let missing = shown(field);
+    let known: Vec<String> = known.iter().map(shown).collect();
+    let plain: Vec<&str> = known.iter().map(String::as_str).collect();
+    let hint = match nearest(&missing, &plain) {
+        Some(near) => format!("did you mean `{near}`? "),
+        None => String::new(),
+    };
+    match known.is_empty() {
+        true => format!("there is no column `{missing}`"),
+        false => format!("there is no column `{missing}`: {hint}there are {}", known.join(", ")),
     }
 }
 

@@ -3,15 +3,16 @@
 //! Where Spark has a specific condition for the same mistake, it is Spark's. Where Spark only has
 //! a `_LEGACY_ERROR_TEMP_*` number, the name is ours.
 
-use super::{
-    EventTimeGroup, StreamAggregateNode, WatermarkNode, is_streaming, set_operation as set,
-};
+mod set_operation;
+
+use super::{EventTimeGroup, StreamAggregateNode, WatermarkNode, is_streaming};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SkipType};
 use fluvial_core::{Error, OutputMode};
+use set_operation as set;
 
-pub(super) fn refuse(condition: &'static str, message: impl Into<String>) -> Error {
+fn refuse(condition: &'static str, message: impl Into<String>) -> Error {
     Error::invalid(message).with_condition(condition)
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn before_analysis(plan: &LogicalPlan, _: OutputMode) -> fluvial_core
 }
 
 /// Whether a stream is read inside a subquery expression.
-pub fn streams_in_subqueries(plan: &LogicalPlan) -> bool {
+pub(crate) fn streams_in_subqueries(plan: &LogicalPlan) -> bool {
     let mut found = false;
     // Infallible: the closures never fail.
     let _: Result<TreeNodeRecursion> = plan.apply(|node| {

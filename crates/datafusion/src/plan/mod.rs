@@ -11,7 +11,6 @@ mod limit_node;
 mod name_node;
 pub(crate) mod physical;
 mod prepare;
-mod set_operation;
 mod stream_definition;
 mod stream_table;
 mod watermark_node;
@@ -19,7 +18,6 @@ mod watermarks;
 mod windows;
 
 pub use aggregate_node::{EventTimeGroup, StreamAggregateNode};
-pub use check::streams_in_subqueries;
 pub use limit_node::StreamLimitNode;
 pub use name_node::OperatorNameNode;
 pub use prepare::StreamingPlan;

@@ -71,6 +71,11 @@ impl StreamingPlan {
         prepare(state, plan, mode).map_err(crate::error::from_datafusion)
     }
 
+    /// Whether a plan reads a stream anywhere, also where none may be: in a subquery expression.
+    pub fn reads_stream(plan: &LogicalPlan) -> bool {
+        is_streaming(plan) || check::streams_in_subqueries(plan)
+    }
+
     /// The sources, by the names that the checkpoint knows them by.
     pub fn sources(&self) -> BTreeMap<SourceId, Arc<dyn StreamDefinition>> {
         self.sources.iter().map(|(id, s)| (id.clone(), Arc::clone(&s.0))).collect()

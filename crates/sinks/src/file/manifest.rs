@@ -1,7 +1,7 @@
 //! The manifest of a batch: the object whose creation publishes it.
 
 use bytes::Bytes;
-use fluvial_core::{BatchId, Error, Note, Result, frame};
+use fluvial_core::{BatchId, Error, ErrorKind, Note, Result, frame};
 use serde::{Deserialize, Serialize};
 
 /// Kind and version of the frame.
@@ -72,21 +72,28 @@ impl Manifest {
     /// `Corrupt` if it is damaged or of another batch; `Invalid` if its format is newer.
     pub(crate) fn parse(batch: BatchId, bytes: &[u8]) -> Result<Self> {
         let place = || format!("the manifest of batch {batch}");
-        let body = frame::open(KIND.0, KIND.1, bytes).map_err(|e| e.at(place()))?;
+        let body = frame::open(KIND.0, KIND.1, bytes).map_err(|e| damaged(e).at(place()))?;
         let manifest: Self = serde_json::from_slice(body)
-            .map_err(|e| Error::corrupt(format!("{}: {e}", place())).with_source(e))?;
+            .map_err(|e| damaged(Error::corrupt(format!("{}: {e}", place())).with_source(e)))?;
         if manifest.batch != batch {
             let what = format!("{} is of batch {}", place(), manifest.batch);
-            return Err(Error::corrupt(what));
+            return Err(damaged(Error::corrupt(what)));
         }
         Ok(manifest)
+    }
+}
+
+/// Names the damage of a record in the output folder; a newer format keeps its name.
+pub(crate) fn damaged(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Corrupt => error.with_condition("SINK_LOG_CORRUPT"),
+        _ => error,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fluvial_core::ErrorKind;
 
     #[test]
     fn comes_back_with_any_note_and_any_damage_is_seen() {

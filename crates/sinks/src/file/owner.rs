@@ -1,6 +1,7 @@
 //! Who writes to an output folder, and how: fixed by the first.
 
 use crate::file::layout::Layout;
+use crate::file::manifest::damaged;
 use crate::file::options::FileOptions;
 use crate::file::store::{Created, create, read};
 use fluvial_core::{Error, Result, SinkSpec, frame};
@@ -96,8 +97,8 @@ impl Owner {
 
     fn parse(bytes: &[u8]) -> Result<Self> {
         let place = "the owner of the folder";
-        let body = frame::open(KIND.0, KIND.1, bytes).map_err(|e| e.at(place))?;
+        let body = frame::open(KIND.0, KIND.1, bytes).map_err(|e| damaged(e).at(place))?;
         serde_json::from_slice(body)
-            .map_err(|e| Error::corrupt(format!("{place}: {e}")).with_source(e))
+            .map_err(|e| damaged(Error::corrupt(format!("{place}: {e}")).with_source(e)))
     }
 }

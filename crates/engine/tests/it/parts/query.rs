@@ -125,6 +125,7 @@ impl Parts {
                 log: Arc::clone(&self.log),
                 state: Some(Arc::clone(&self.state)),
                 clock: Arc::new(self.clock.clone()),
+                place: "checkpoint".into(),
                 rules: CheckpointRules {
                     compare: Arc::new(compare),
                     retain_from: Arc::new(move |commits, now| {

@@ -1,8 +1,8 @@
 //! EXCEPT and INTERSECT over streams: joins in DataFusion's plan, but not in the user's mind.
 
-use super::check::refuse;
-use super::event_time::is_event_time;
-use super::is_streaming;
+use super::refuse;
+use crate::plan::event_time::is_event_time;
+use crate::plan::is_streaming;
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::logical_expr::{Join, LogicalPlan};
 use fluvial_core::{OutputMode, Result};
