@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
     ("small crates stay small", small_crates),
     ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
     ("documentation", documentation),
+    ("features", features),
     ("tests", || cargo(&["test", "--workspace"])),
 ];
 
@@ -31,8 +32,15 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
+/// The feature sets that people use, besides the default one.
+fn features() -> Result<()> {
+    for features in ["", "sql", "delta"] {
+        cargo(&["check", "--package", "fluvial", "--no-default-features", "--features", features])?;
+    }
+    Ok(())
+}
+
 fn documentation() -> Result<()> {
-    // The process is ours alone and has one thread.
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = std::process::Command::new(cargo)
         .args(["doc", "--workspace", "--no-deps"])

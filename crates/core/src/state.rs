@@ -131,6 +131,11 @@ pub trait StateStore: Send {
     /// The key groups it covers.
     fn groups(&self) -> KeyGroupRange;
 
+    /// Whether all of it is close already, so that nobody need work out what to prefetch.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// Brings what is about to be read close. A store that is local already does nothing.
     async fn prefetch(&mut self, what: &Prefetch) -> Result<()>;
 

@@ -228,8 +228,10 @@ impl Part {
 
     /// To the end, whoever listens: input, state, eviction, output.
     async fn finish(mut self) -> Result<DonePart> {
-        let what = self.run.prefetch()?;
-        self.state.prefetch(&what).await?;
+        if !self.state.is_local() {
+            let what = self.run.prefetch()?;
+            self.state.prefetch(&what).await?;
+        }
         let start = self.stopwatch.now();
         self.run.finish_input(self.state.as_mut())?;
         let finished = self.stopwatch.now();

@@ -27,8 +27,8 @@ const ZSTD: u8 = 1;
 const COMPRESS_MIN: usize = 4 << 10;
 /// How many times larger a body may be than its frame: more is a bomb, not state.
 const RATIO_MAX: usize = 1000;
-/// Fast; state keys and values have much in common with their neighbours.
-const LEVEL: i32 = 1;
+/// Fast: a batch waits for it, and keys have much in common with their neighbours anyway.
+const LEVEL: i32 = -5;
 
 /// Whether frames are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -126,9 +126,14 @@ fn put_value(out: &mut Vec<u8>, value: Option<&[u8]>) {
     }
 }
 
+/// Bytes that the records of a table take in a body, if their keys and values are short.
+fn room(table: &Table) -> usize {
+    table.bytes() + 2 * table.len() + 16
+}
+
 /// The body of a change: first `gone`, then the records of `changes`.
 pub(crate) fn delta_body(gone: &Ranges, changes: &Table) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(room(changes));
     put_number(&mut out, gone.iter().len() as u64);
     for range in gone.iter() {
         put_bytes(&mut out, &range.start);
@@ -144,7 +149,7 @@ pub(crate) fn delta_body(gone: &Ranges, changes: &Table) -> Vec<u8> {
 
 /// The body of everything that `base` holds after `gone` and `changes`, `rows` keys.
 pub(crate) fn full_body(base: &Table, gone: &Ranges, changes: &Table, rows: u64) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(room(base) + room(changes));
     put_number(&mut out, 0);
     put_number(&mut out, rows);
     let mut written = 0;

@@ -80,6 +80,10 @@ impl StateStore for MemoryStore {
         self.groups
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     async fn prefetch(&mut self, _: &Prefetch) -> Result<()> {
         Ok(())
     }

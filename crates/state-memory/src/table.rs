@@ -149,6 +149,11 @@ impl Table {
         self.index.is_empty()
     }
 
+    /// Bytes of all keys and values.
+    pub(crate) fn bytes(&self) -> usize {
+        self.records.arena.live()
+    }
+
     /// Makes room for so many more records.
     pub(crate) fn reserve(&mut self, records: usize) {
         self.index.reserve(records, |slot| spread(slot.hash));

@@ -102,7 +102,9 @@ impl Task {
             self.drain(active.as_mut(), state.as_mut()).await?;
         }
         let start = watch.now();
-        state.prefetch(&active.prefetch()?).await?;
+        if !state.is_local() {
+            state.prefetch(&active.prefetch()?).await?;
+        }
         active.finish_input(state.as_mut())?;
         updates += watch.since(start);
         let start = watch.now();

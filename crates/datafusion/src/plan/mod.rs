@@ -15,6 +15,7 @@ mod stream_definition;
 mod stream_table;
 mod watermark_node;
 mod watermarks;
+mod window_columns;
 mod windows;
 
 pub use aggregate_node::{EventTimeGroup, StreamAggregateNode};

@@ -1,5 +1,6 @@
 //! Physical plans for streaming nodes.
 
+use super::window_columns;
 use super::{EventTimeGroup, StreamAggregateNode, StreamLimitNode, WatermarkNode};
 use crate::exec::{
     BatchRun, ExchangeExec, KeyRoute, LateFilterExec, StatefulExec, ToNothingsOwner, WatermarkExec,
@@ -103,18 +104,22 @@ impl AggregatePlan<'_> {
         };
         let input_schema = input.schema();
         let group_count = groups.len();
+        let options = Arc::clone(self.session.config().options());
+        let flat = window_columns::apart(groups.clone(), &input_schema, &options)?;
         let partial = AggregateExec::try_new(
             AggregateMode::Partial,
-            PhysicalGroupBy::new_single(groups),
+            PhysicalGroupBy::new_single(flat),
             aggregates,
             filters,
             input,
-            input_schema,
+            Arc::clone(&input_schema),
         )?;
+        let partial =
+            window_columns::together(Arc::new(partial), &groups, &input_schema, &options)?;
         let codec =
             operator.key_codec(run.plan().settings.key_groups).map_err(crate::error::plan)?;
         let route = KeyRoute::new(codec, group_count);
-        let exchange = ExchangeExec::new(Arc::new(partial), Arc::new(route), run.partitions());
+        let exchange = ExchangeExec::new(partial, Arc::new(route), run.partitions());
         let store = store_of(&node.operator)?;
         Ok(Arc::new(StatefulExec::new(Arc::new(exchange), operator, store, schema)))
     }

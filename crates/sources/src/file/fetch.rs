@@ -11,11 +11,12 @@ use object_store::{Error as StoreError, GetOptions, ObjectMeta, ObjectStore, Obj
 use std::ops::Range;
 use std::sync::Arc;
 
-/// So much is requested at once: large enough that a request costs little beside it.
-pub(crate) const CHUNK_BYTES: u64 = 4 << 20;
+/// So much is requested at once: large enough that a request costs little beside it, small enough
+/// to be still in the processor's cache when it is decoded.
+pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 
 /// So many requests of one file are under way.
-const REQUESTS: usize = 2;
+const REQUESTS: usize = 4;
 
 /// A file of a batch.
 #[derive(Debug, Clone)]
