@@ -1,5 +1,7 @@
 //! Every recorded case that is in scope agrees with what Spark did.
 
+#![allow(clippy::unwrap_used)]
+
 mod refusals;
 
 use fluvial_oracle::{Case, Options, Scope, Verdict, scope_of, verdict_of};

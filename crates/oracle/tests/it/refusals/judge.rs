@@ -44,7 +44,7 @@ pub(super) fn judge(
         Expected::Sparks if specific.is_empty() => {
             return Some("Spark has no condition for it".into());
         }
-        Expected::Differs(_, why) if why.is_empty() => return Some("a reason is missing".into()),
+        Expected::Differs(_, "") => return Some("a reason is missing".into()),
         Expected::Sparks => specific,
         Expected::Ours(condition) | Expected::Differs(Some(condition), _) => vec![*condition],
         Expected::Accepted | Expected::Differs(None, _) => Vec::new(),
