@@ -165,6 +165,12 @@ pub trait Source: Send + Sync {
     /// Kind and place for people, without secrets: `FileStreamSource[file:///landing]`.
     fn description(&self) -> String;
 
+    /// What of the description has to stay as it is while a checkpoint lasts: the place, but not
+    /// how fast it is read.
+    fn identity(&self) -> String {
+        self.description()
+    }
+
     /// The kind of source, stable: restarting a query with another kind is refused.
     fn kind(&self) -> &str;
 

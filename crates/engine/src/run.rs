@@ -50,7 +50,7 @@ pub(crate) struct Position {
 pub(crate) fn shape_of(spec: &QuerySpec) -> QueryShape {
     let shape = |source: &Arc<dyn Source>| SourceShape {
         kind: source.kind().to_owned(),
-        description: source.description(),
+        description: source.identity(),
     };
     QueryShape {
         sources: spec.sources.iter().map(|(id, source)| (id.clone(), shape(source))).collect(),

@@ -1,9 +1,10 @@
 //! So many rows a second, by the clock: for demonstrations and load tests.
 //!
 //! Row `v` exists once its second has passed since the query was created. That moment is part
-//! of every offset, so a restart goes on where the clock is, and every row keeps its time.
+//! of every offset, so a restart goes on where the clock is, and every row keeps its time. At
+//! another speed the seconds go on, and values count as if that had always been the speed.
 
-use crate::numbers::{self, Span, cut, parse_split};
+use crate::numbers::{self, Span, cut, parse_split, split};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use fluvial_core::{
@@ -38,7 +39,16 @@ struct Position {
     seconds: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// A split: rows, and the speed at which they came.
+#[derive(Debug, Serialize, Deserialize)]
+struct Planned {
+    #[serde(flatten)]
+    span: Span,
+    #[serde(flatten)]
+    speed: Speed,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Speed {
     rows_per_second: u64,
     ramp_up_seconds: u64,
@@ -160,6 +170,11 @@ impl Source for RateSource {
         )
     }
 
+    /// The speed may change: offsets are seconds, and planned rows know their speed.
+    fn identity(&self) -> String {
+        "RateStreamV2".into()
+    }
+
     fn kind(&self) -> &str {
         "rate"
     }
@@ -197,6 +212,9 @@ impl Source for RateSource {
         let to = self.speed.rows_after(seconds);
         let end = Offset::of(&Position { seconds, ..start })?;
         let splits = cut(from, to, self.partitions.unwrap_or(request.splits))?;
+        let planned =
+            |part: Split| split(&Planned { span: parse_split(&part)?, speed: self.speed });
+        let splits = splits.into_iter().map(planned).collect::<Result<_>>()?;
         Ok(Some(SourceRange { start: request.start.clone(), end, splits, log: None }))
     }
 
@@ -211,9 +229,9 @@ impl Source for RateSource {
         projection: Option<&[usize]>,
     ) -> Result<RowStream> {
         let Position { created_ms, .. } = range.start.read()?;
-        let speed = self.speed;
+        let Planned { span, speed } = parse_split(split)?;
         let times = move |span, micros: &mut Vec<i64>| speed.times(created_ms, span, micros);
-        numbers::rows(parse_split(split)?, projection, times)
+        numbers::rows(span, projection, times)
     }
 
     async fn release(&self, _range: &SourceRange) -> Result<()> {
@@ -225,6 +243,7 @@ impl Source for RateSource {
 mod tests {
     use super::*;
     use fluvial_sim::VirtualClock;
+    use futures::StreamExt;
 
     fn refused(name: &str, value: &str) -> Error {
         let clock = Arc::new(VirtualClock::at(0));
@@ -261,6 +280,36 @@ mod tests {
             speed.times(1000, Span { from, to: from + 1 }, &mut parts);
         }
         assert_eq!(parts, whole);
+    }
+
+    #[test]
+    fn planned_rows_keep_their_speed() {
+        let source = |speed: &str| {
+            let clock = Arc::new(VirtualClock::at(2000));
+            RateSource::new(clock, Options::new([("rowsPerSecond", speed)])).unwrap()
+        };
+        let created = Offset::of(&Position { created_ms: 0, seconds: 0 }).unwrap();
+        let run = fluvial_core::RunId::new("r").unwrap();
+        let request = PlanRequest {
+            batch: fluvial_core::BatchId::FIRST,
+            run: &run,
+            start: &created,
+            limit: fluvial_core::ReadLimit::NONE,
+            until: None,
+            splits: 2,
+        };
+        futures::executor::block_on(async {
+            let slow = source("3");
+            let range = slow.plan(request).await.unwrap().unwrap();
+            for split in &range.splits {
+                let rows = |source: &RateSource| {
+                    source.read(&range, split, None).unwrap().collect::<Vec<_>>()
+                };
+                let (same, fast) = (rows(&slow).await, rows(&source("100")).await);
+                assert_eq!(same.len(), 1);
+                assert_eq!(same[0].as_ref().unwrap(), fast[0].as_ref().unwrap());
+            }
+        });
     }
 
     #[test]

@@ -88,6 +88,11 @@ impl Source for RateMicroBatchSource {
         )
     }
 
+    /// All may change: an offset says which rows and which time are next.
+    fn identity(&self) -> String {
+        "RatePerMicroBatchStream".into()
+    }
+
     fn kind(&self) -> &str {
         "rate-micro-batch"
     }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 /// The streaming form of an aggregation.
 pub(crate) fn streaming(aggregate: Aggregate, operator: OperatorId) -> Result<LogicalPlan> {
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
+    let aggr_expr = called_what_they_are(aggr_expr);
     if group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
         return Err(crate::error::plan(
             Error::invalid("ROLLUP, CUBE and GROUPING SETS are not supported on streams yet")
@@ -67,6 +68,22 @@ pub(crate) fn streaming(aggregate: Aggregate, operator: OperatorId) -> Result<Lo
         })
         .collect();
     LogicalPlanBuilder::from(inner).project(names)?.build()
+}
+
+/// Aggregates without the names that the query gives to their results, which the projection above
+/// gives back. State has their names: `min(v) AS x` must not go on as `max(v) AS x`, and a result
+/// may get another name.
+fn called_what_they_are(aggregates: Vec<Expr>) -> Vec<Expr> {
+    let mut seen: Vec<String> = Vec::new();
+    let plain = aggregates.into_iter().map(|aggregate| {
+        let plain = aggregate.unalias();
+        let name = plain.schema_name().to_string();
+        let before = seen.iter().filter(|other| **other == name).count();
+        seen.push(name.clone());
+        // The same function twice, under two names.
+        if before == 0 { plain } else { plain.alias(format!("{name} #{}", before + 1)) }
+    });
+    plain.collect()
 }
 
 /// The aggregation that a `SELECT DISTINCT` is.

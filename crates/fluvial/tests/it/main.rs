@@ -4,6 +4,7 @@
 
 mod book;
 mod clock;
+mod evolution;
 mod golden;
 mod jobs;
 mod listeners;
