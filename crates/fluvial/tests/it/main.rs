@@ -10,6 +10,7 @@ mod jobs;
 mod listeners;
 mod own_parts;
 mod queries;
+mod replay;
 mod tables;
 
 // The examples, as people copy them; the tests have a main of their own.
