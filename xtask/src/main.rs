@@ -1,4 +1,4 @@
-//! The chores of this repository: test, ci, tidy, kills, demo, peers and oracle.
+//! The chores of this repository: test, ci, tidy, kills, s3, demo, peers and oracle.
 //!
 //! It depends on nothing of ours, so that it builds in a moment; what needs the library is a
 //! crate that it runs.
@@ -7,6 +7,7 @@ mod ci;
 mod conditions;
 mod graph;
 mod peers;
+mod s3;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
@@ -21,6 +22,7 @@ cargo xtask <command>
   tidy             the rules that the compiler cannot check
   small-crates     what people use alone has no heavy dependencies
   kills [N]        kills the program N times (a hundred) in the middle of the clickstream job
+  s3               checkpoints and tables on S3, if a server can be had (moto, from PyPI)
   demo             the clickstream job, end to end
   peers delta      lets the deltalake package of Python read what we write
   oracle DIR [--state-partitions N] [--backend NAME] [--category A,B] [--only TEXT]
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::check(),
         "small-crates" => ci::small_crates(),
         "kills" => kills(&rest),
+        "s3" => s3::run(),
         "demo" => cargo(&[
             "run",
             "--package",

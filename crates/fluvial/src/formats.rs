@@ -212,7 +212,8 @@ pub(crate) fn delta_location(
             .with_offload(Arc::new(|work| drop(tokio::task::spawn_blocking(work))));
         return Ok(location.with_store(Arc::new(root)));
     }
-    Ok(location.with_storage_options(storage.environment()))
+    // The same store as the checkpoint's: one set of options, and its create-if-absent elects.
+    Ok(location.with_store(storage.root(&url)?))
 }
 
 /// A Delta table to read once.

@@ -122,6 +122,12 @@ impl Storage {
         Ok((store, base.to_string(), path.to_string()))
     }
 
+    /// The store of a URL that is not on this machine; its root is the URL's.
+    #[cfg(feature = "delta")]
+    pub(crate) fn root(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        self.remote(url).map(|(store, _)| store)
+    }
+
     fn remote(&self, url: &Url) -> Result<(Arc<dyn ObjectStore>, Path)> {
         if url.scheme() == "memory" {
             let store: Arc<dyn ObjectStore> = self.memory.clone();

@@ -10,3 +10,4 @@ mod kills;
 mod lifecycle;
 mod mistakes;
 mod program;
+mod s3;

@@ -11,6 +11,7 @@ mod listeners;
 mod own_parts;
 mod queries;
 mod replay;
+mod s3;
 mod tables;
 
 // The examples, as people copy them; the tests have a main of their own.

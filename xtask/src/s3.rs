@@ -1,0 +1,107 @@
+//! Tests against a server that speaks S3: moto, from PyPI, on this machine.
+
+use crate::{cargo_with, root};
+use anyhow::{Context, Result, bail};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The version whose create-if-absent was found to be right.
+const MOTO: &str = "moto[server]==5.2.5";
+const BUCKET: &str = "fluvial";
+const START_MAX: Duration = Duration::from_secs(60);
+
+/// Runs what has to be tested on S3; says so where no server can be had.
+pub(crate) fn run() -> Result<()> {
+    let program = match server_program() {
+        Ok(program) => program,
+        Err(why) => {
+            println!("s3: skipped, because there is no server to test against: {why:#}");
+            return Ok(());
+        }
+    };
+    let server = Server::start(&program)?;
+    let address = format!("http://127.0.0.1:{}", server.port);
+    let test = ["test", "--package", "fluvial-cli", "--package", "fluvial", "--test", "it"];
+    cargo_with(&[("FLUVIAL_S3", &address)], &[&test[..], &["s3::", "--", "--nocapture"]].concat())
+}
+
+/// Installs the server beside what is built, unless it is there.
+fn server_program() -> Result<PathBuf> {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let folder = std::path::absolute(target.join("moto"))?;
+    let program = folder.join("bin/moto_server");
+    if !program.exists() {
+        let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
+        quietly(Command::new(python).args(["-m", "venv"]).arg(&folder))?;
+        quietly(Command::new(folder.join("bin/pip")).args(["install", "--quiet", MOTO]))?;
+    }
+    Ok(program)
+}
+
+fn quietly(command: &mut Command) -> Result<()> {
+    let what = format!("{command:?}");
+    let output = command.output().context(what.clone())?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("{what}: {}", errors.lines().last().unwrap_or("failed"));
+    }
+    Ok(())
+}
+
+/// A server that ends with this value.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(program: &Path) -> Result<Self> {
+        // Free a moment ago; whoever takes it in between makes the start fail, and is told.
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let child = Command::new(program)
+            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("{}", program.display()))?;
+        let server = Self { child, port };
+        let began = Instant::now();
+        while let Err(error) = server.create_bucket() {
+            if began.elapsed() > START_MAX {
+                return Err(error.context("the server did not start"));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(server)
+    }
+
+    /// Any signature will do, but there has to be one.
+    fn create_bucket(&self) -> Result<()> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        write!(
+            stream,
+            "PUT /{BUCKET} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\
+             Connection: close\r\nAuthorization: AWS4-HMAC-SHA256 \
+             Credential=fluvial/20260101/us-east-1/s3/aws4_request, \
+             SignedHeaders=host, Signature=0\r\n\r\n"
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        match answer.split(' ').nth(1) {
+            Some("200") => Ok(()),
+            _ => bail!("{}", answer.lines().next().unwrap_or("no answer")),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
