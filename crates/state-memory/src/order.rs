@@ -87,8 +87,11 @@ fn sort(ids: &mut [u32], keys: &impl Keys) {
     let Some((first, others)) = ids.split_first() else { return };
     let first = key(*first);
     let common = others.iter().fold(first.len(), |common, id| {
-        let pairs = first[..common].iter().zip(key(*id));
-        pairs.take_while(|(a, b)| a == b).count()
+        let other = key(*id);
+        if other.starts_with(&first[..common]) {
+            return common;
+        }
+        first.iter().zip(other).take_while(|(a, b)| a == b).count()
     });
     let mut tagged: Vec<(u64, u32)> =
         ids.iter().map(|id| (tag(&key(*id)[common..]), *id)).collect();
