@@ -107,6 +107,19 @@ fn what_is_complete_at_once_is_written_emitted_and_removed() {
 }
 
 #[test]
+fn what_is_touched_and_expires_in_one_batch_leaves_once_with_all_it_had() {
+    let mut query = Query::new(group_by_window(5), OutputMode::Append);
+    query.run(&[row("a", 1., 1), row("b", 2., 2), row("a", 6., 3)], None, None);
+    let rows = [row("a", 3., 10), row("c", 4., 20), row("a", 7., 30), row("d", 30., 40)];
+    let outcome = query.run(&rows, None, Some(5));
+    assert_eq!(outcome.rows, ["0..5 a 2 11", "0..5 b 1 2", "0..5 c 1 20"]);
+    assert_eq!(counts(&outcome), [2, 4, 3, 0]);
+    let outcome = query.run(&[], Some(5), Some(60));
+    assert_eq!(outcome.rows, ["30..35 d 1 40", "5..10 a 2 33"]);
+    assert_eq!(counts(&outcome), [0, 0, 2, 0]);
+}
+
+#[test]
 fn a_null_time_is_never_late_and_never_expires() {
     for mode in [OutputMode::Append, OutputMode::Update] {
         let mut query = Query::new(group_by_time(), mode);
