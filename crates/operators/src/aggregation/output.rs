@@ -4,7 +4,7 @@ use super::Config;
 use super::accumulators::Accumulators;
 use super::run::Codecs;
 use crate::event_time::EventTimeKey;
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch};
 use arrow::compute::concat;
 use fluvial_core::{BatchInfo, Entries, KeyRange, OutputMode, Result, StateStore};
 use std::collections::VecDeque;
@@ -14,51 +14,36 @@ use std::sync::Arc;
 pub(super) enum Output {
     /// None, or none before all input is there.
     Nothing,
-    /// Append: the groups of these ranges, which are removed as they leave; then those that
-    /// expired before they came into the state.
-    Expired(VecDeque<KeyRange>, Touched),
+    /// Append: the groups of these ranges, which are removed as they leave.
+    Expired(VecDeque<KeyRange>),
     /// Update: the groups that the batch touched.
     Touched(Touched),
     /// Complete: every group of this range.
     All(KeyRange),
 }
 
-/// Groups that a batch touched, with their states, in chunks.
-#[derive(Default)]
-pub(super) struct Touched(VecDeque<Chunk>);
-
-/// Some groups: their keys, and the columns of their states.
-pub(super) struct Chunk {
-    pub(super) keys: BinaryArray,
-    pub(super) states: Vec<ArrayRef>,
-}
-
-impl Chunk {
-    fn slice(&self, from: usize, rows: usize) -> Self {
-        let states = self.states.iter().map(|column| column.slice(from, rows)).collect();
-        Self { keys: self.keys.slice(from, rows), states }
-    }
+/// Groups that a batch touched and their states, from group `at` on.
+pub(super) struct Touched {
+    keys: VecDeque<BinaryArray>,
+    states: Vec<ArrayRef>,
+    at: usize,
 }
 
 impl Touched {
-    pub(super) fn push(&mut self, chunk: Chunk) {
-        self.0.push_back(chunk);
+    pub(super) fn new(keys: Vec<BinaryArray>, states: Vec<ArrayRef>) -> Self {
+        Self { keys: keys.into(), states, at: 0 }
     }
 
-    /// The next groups, at most `limit`.
-    fn next(&mut self, limit: usize) -> Option<Chunk> {
-        let chunk = self.0.pop_front()?;
-        let (rows, all) = (chunk.keys.len().min(limit), chunk.keys.len());
-        if rows == all {
-            return Some(chunk);
+    /// The keys and states of the next groups, at most `limit`.
+    fn next(&mut self, limit: usize) -> Option<(BinaryArray, Vec<ArrayRef>)> {
+        let chunk = self.keys.pop_front()?;
+        let rows = chunk.len().min(limit);
+        if rows < chunk.len() {
+            self.keys.push_front(chunk.slice(rows, chunk.len() - rows));
         }
-        self.0.push_front(chunk.slice(rows, all - rows));
-        Some(chunk.slice(0, rows))
-    }
-
-    fn evaluate(&mut self, config: &Config, codecs: &Codecs, limit: usize) -> Result<Piece> {
-        let rows = self.next(limit).map(|c| evaluate(config, codecs, &c.keys, &c.states));
-        Ok(Piece { rows: rows.transpose()?, removed: 0 })
+        let states = self.states.iter().map(|column| column.slice(self.at, rows)).collect();
+        self.at += rows;
+        Some((chunk.slice(0, rows), states))
     }
 }
 
@@ -78,19 +63,6 @@ pub(super) fn expired_ranges(config: &Config, codecs: &Codecs, info: &BatchInfo)
     info.groups.groups().map(|group| codecs.keys.expired(group, until)).collect()
 }
 
-/// Which of `keys` lie in `ranges`, which are those of [`expired_ranges`].
-pub(super) fn are_expired(keys: &BinaryArray, ranges: &[KeyRange]) -> BooleanArray {
-    // The ranges of all key groups are the same but for the group in front.
-    const GROUP_BYTES: usize = size_of::<u16>();
-    let Some(range) = ranges.first() else { return BooleanArray::from(vec![false; keys.len()]) };
-    let within = range.start.get(GROUP_BYTES..).zip(range.end.get(GROUP_BYTES..));
-    let expired = |key: &[u8]| match (key.get(GROUP_BYTES..), within) {
-        (Some(key), Some((start, end))) => start <= key && key < end,
-        _ => false,
-    };
-    BooleanArray::from_iter(keys.iter().map(|key| Some(expired(key.unwrap_or_default()))))
-}
-
 impl Output {
     /// The next rows, at most `limit`.
     pub(super) fn next(
@@ -102,15 +74,12 @@ impl Output {
     ) -> Result<Piece> {
         let piece = match self {
             Self::Nothing => Piece::default(),
-            Self::Expired(ranges, touched) => {
-                let piece = take_expired(ranges, config, codecs, limit, state)?;
-                if piece.rows.is_some() {
-                    piece
-                } else {
-                    touched.evaluate(config, codecs, limit)?
-                }
+            Self::Expired(ranges) => take_expired(ranges, config, codecs, limit, state)?,
+            Self::Touched(touched) => {
+                let next = touched.next(limit);
+                let rows = next.map(|(keys, states)| evaluate(config, codecs, &keys, &states));
+                Piece { rows: rows.transpose()?, removed: 0 }
             }
-            Self::Touched(touched) => touched.evaluate(config, codecs, limit)?,
             Self::All(range) => {
                 let entries = state.scan(range, limit)?;
                 if let Some(last) = last_key(&entries) {

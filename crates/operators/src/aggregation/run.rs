@@ -4,10 +4,10 @@ use super::Config;
 use super::accumulators::{Accumulators, States};
 use super::blocks::{Block, Blocks};
 use super::groups::Groups;
-use super::output::{Chunk, Output, Touched, are_expired, expired_ranges};
+use super::output::{Output, Touched, expired_ranges};
 use crate::event_time::{LateFilter, late_watermark};
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch};
-use arrow::compute::{and, filter, filter_record_batch, is_not_null, not};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch};
+use arrow::compute::{filter, filter_record_batch, is_not_null};
 use fluvial_core::{
     BatchInfo, Error, KeyRange, OperatorCounts, OperatorRun, OutputMode, Prefetch, Result,
     StateStore,
@@ -78,12 +78,11 @@ impl Run {
     }
 
     /// Brings the stored states of the touched groups under what the batch added, and stores
-    /// the sums, save those of groups in `expired`. Returns all groups, or those in `expired`.
-    fn write(&mut self, expired: &[KeyRange], state: &mut dyn StateStore) -> Result<Touched> {
+    /// the sums.
+    fn write(&mut self, state: &mut dyn StateStore) -> Result<Touched> {
         let total = self.groups.len();
         let keys = std::mem::take(&mut self.groups).into_keys();
         let mut older = Vec::new();
-        let mut stored = Vec::with_capacity(keys.len());
         let mut first = 0;
         for chunk in &keys {
             let found = state.get_many(chunk)?;
@@ -93,7 +92,6 @@ impl Run {
                 let columns = self.codecs.values.decode(present.as_binary())?;
                 older.push(States { columns, groups: groups.collect() });
             }
-            stored.push(is_not_null(&found)?);
             first += chunk.len();
         }
         let empty = Accumulators::new(&self.config.aggregates)?;
@@ -101,52 +99,15 @@ impl Run {
         accumulators.merge_older(&older, total)?;
         drop(older);
         let states = accumulators.into_states()?;
-        let mut touched = Touched::default();
         let mut first = 0;
-        for (keys, stored) in keys.into_iter().zip(&stored) {
-            let slice = |column: &ArrayRef| column.slice(first, keys.len());
-            let chunk = Chunk { states: states.iter().map(slice).collect(), keys };
-            first += chunk.keys.len();
-            if expired.is_empty() {
-                self.put(&chunk, state)?;
-                touched.push(chunk);
-            } else if let Some(gone) = self.put_unexpired(chunk, stored, expired, state)? {
-                touched.push(gone);
-            }
+        for chunk in &keys {
+            let columns: Vec<ArrayRef> =
+                states.iter().map(|column| column.slice(first, chunk.len())).collect();
+            state.put_many(chunk, &self.codecs.values.encode(&columns, chunk.len())?)?;
+            first += chunk.len();
         }
         self.counts.rows_updated += total as u64;
-        Ok(touched)
-    }
-
-    fn put(&self, chunk: &Chunk, state: &mut dyn StateStore) -> Result<()> {
-        let values = self.codecs.values.encode(&chunk.states, chunk.keys.len())?;
-        state.put_many(&chunk.keys, &values)
-    }
-
-    /// Groups that the watermark has passed already leave at once: to store them would be to
-    /// read and remove them in the same batch. `stored` says which have an older state.
-    fn put_unexpired(
-        &mut self,
-        chunk: Chunk,
-        stored: &BooleanArray,
-        expired: &[KeyRange],
-        state: &mut dyn StateStore,
-    ) -> Result<Option<Chunk>> {
-        let gone = are_expired(&chunk.keys, expired);
-        let count = gone.true_count();
-        if count == 0 {
-            self.put(&chunk, state)?;
-            return Ok(None);
-        }
-        if count < gone.len() {
-            self.put(&select(&chunk, &not(&gone)?)?, state)?;
-        }
-        let old = and(&gone, stored)?;
-        if old.true_count() > 0 {
-            state.delete_many(filter(&chunk.keys, &old)?.as_binary())?;
-        }
-        self.counts.rows_removed += count as u64;
-        Ok(Some(if count == gone.len() { chunk } else { select(&chunk, &gone)? }))
+        Ok(Touched::new(keys, states))
     }
 
     fn note_size(&mut self, state: &dyn StateStore) {
@@ -154,13 +115,6 @@ impl Run {
         self.counts.rows_total = size.rows;
         self.counts.memory_bytes = size.memory_bytes;
     }
-}
-
-/// The groups of a chunk that are `wanted`.
-fn select(chunk: &Chunk, wanted: &BooleanArray) -> Result<Chunk> {
-    let states = chunk.states.iter().map(|column| filter(column, wanted));
-    let states = states.collect::<std::result::Result<_, _>>()?;
-    Ok(Chunk { keys: filter(&chunk.keys, wanted)?.as_binary().clone(), states })
 }
 
 impl OperatorRun for Run {
@@ -199,23 +153,16 @@ impl OperatorRun for Run {
         if let Some(block) = self.blocks.rest()? {
             self.merge(&block)?;
         }
+        let touched = if self.groups.len() > 0 { Some(self.write(state)?) } else { None };
         let expired = expired_ranges(&self.config, &self.codecs, &self.info);
-        let at_once: &[KeyRange] =
-            if self.info.mode == OutputMode::Append { &expired } else { &[] };
-        let touched = match self.groups.len() {
-            0 => Touched::default(),
-            _ => self.write(at_once, state)?,
-        };
-        self.output = match self.info.mode {
-            // Without a watermark nothing leaves.
-            OutputMode::Append if expired.is_empty() => Output::Nothing,
-            OutputMode::Append => Output::Expired(expired.into(), touched),
-            OutputMode::Complete => Output::All(KeyRange::all()),
-            OutputMode::Update => {
+        self.output = match (self.info.mode, touched) {
+            (OutputMode::Append, _) => Output::Expired(expired.into()),
+            (OutputMode::Complete, _) => Output::All(KeyRange::all()),
+            (OutputMode::Update, touched) => {
                 for range in &expired {
                     self.counts.rows_removed += state.delete_range(range)?;
                 }
-                Output::Touched(touched)
+                touched.map_or(Output::Nothing, Output::Touched)
             }
         };
         self.note_size(state);
