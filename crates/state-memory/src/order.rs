@@ -62,6 +62,11 @@ impl Bucket {
         }
     }
 
+    /// Whether none of its records was removed since it was read last.
+    fn is_whole(&self, now: u64) -> bool {
+        matches!(self, Self::Many { removals, .. } if *removals == now)
+    }
+
     /// The ids in order, with at most one removed one.
     fn sorted(&mut self, keys: &impl Keys, now: u64) -> &[u32] {
         if let Self::Many { ids, sorted, removals } = self {
@@ -80,25 +85,31 @@ impl Bucket {
 
 /// Puts ids in the order of their keys.
 ///
-/// Keys of a bucket have much in common. The eight bytes after that decide nearly always, and
-/// comparing those reads no record.
+/// Records lie far apart, so each is read once: its key is copied to where the others are. Keys of
+/// a bucket have much in common; the eight bytes after that decide nearly always.
 fn sort(ids: &mut [u32], keys: &impl Keys) {
-    let key = |id: u32| keys.key(id).unwrap_or_default();
-    let Some((first, others)) = ids.split_first() else { return };
-    let first = key(*first);
-    let common = others.iter().fold(first.len(), |common, id| {
-        let other = key(*id);
-        if other.starts_with(&first[..common]) {
+    if ids.len() < 2 {
+        return;
+    }
+    let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(ids.len() + 1));
+    ends.push(0);
+    for id in ids.iter() {
+        bytes.extend_from_slice(keys.key(*id).unwrap_or_default());
+        ends.push(bytes.len());
+    }
+    let key = |at: u32| &bytes[ends[at as usize]..ends[at as usize + 1]];
+    let count = ids.len() as u32;
+    let common = (1..count).fold(key(0).len(), |common, at| {
+        let (first, other) = (&key(0)[..common], key(at));
+        if other.starts_with(first) {
             return common;
         }
         first.iter().zip(other).take_while(|(a, b)| a == b).count()
     });
-    let mut tagged: Vec<(u64, u32)> =
-        ids.iter().map(|id| (tag(&key(*id)[common..]), *id)).collect();
+    let mut tagged: Vec<(u64, u32)> = (0..count).map(|at| (tag(&key(at)[common..]), at)).collect();
     tagged.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a.1).cmp(key(b.1))));
-    for (id, (_, sorted)) in ids.iter_mut().zip(tagged) {
-        *id = sorted;
-    }
+    let sorted: Vec<u32> = tagged.iter().map(|(_, at)| ids[*at as usize]).collect();
+    ids.copy_from_slice(&sorted);
 }
 
 /// Eight bytes as a number that is ordered as they are, zeros after their end.
@@ -193,14 +204,25 @@ impl Order {
     pub(crate) fn count(&mut self, keys: &impl Keys, range: &KeyRange) -> u64 {
         let Some(span) = Span::of(range) else { return 0 };
         self.settle(keys);
-        let within = |prefix: &Prefix, id: u32| match span.holds_all(prefix) {
-            true => keys.is_live(id),
-            false => keys.key(id).is_some_and(|key| range.contains(key)),
+        let count = |(prefix, bucket): (&Prefix, &Bucket)| {
+            let ids = bucket.ids();
+            match span.holds_all(prefix) {
+                true if bucket.is_whole(self.removals) => ids.len(),
+                true => ids.iter().filter(|id| keys.is_live(**id)).count(),
+                false => {
+                    let inside = |id: u32| keys.key(id).is_some_and(|key| range.contains(key));
+                    ids.iter().filter(|id| inside(**id)).count()
+                }
+            }
         };
-        let buckets = self.buckets.range(span.first..=span.last);
-        buckets
-            .map(|(prefix, bucket)| bucket.ids().iter().filter(|id| within(prefix, **id)).count())
-            .sum::<usize>() as u64
+        self.buckets.range(span.first..=span.last).map(count).sum::<usize>() as u64
+    }
+
+    /// Whether no record lies in `range`; `false` may be wrong.
+    pub(crate) fn is_clear(&mut self, keys: &impl Keys, range: &KeyRange) -> bool {
+        let Some(span) = Span::of(range) else { return true };
+        self.settle(keys);
+        self.buckets.range(span.first..=span.last).next().is_none()
     }
 
     /// Takes the records of `range` out, in any order.

@@ -120,7 +120,9 @@ impl Overlay {
         if limit == 0 {
             return;
         }
-        let mut over = self.puts(range, limit).into_iter().peekable();
+        let clear = self.changes.is_clear(range);
+        let over = if clear { Vec::new() } else { self.puts(range, limit) };
+        let mut over = over.into_iter().peekable();
         for piece in self.gone.outside(range) {
             let mut flow = ControlFlow::Continue(());
             base.scan(&piece, |id| {
@@ -130,7 +132,7 @@ impl Overlay {
                         visit(self.changes.key(put), self.changes.value(put).unwrap_or_default());
                     flow?;
                 }
-                if self.hides(key) {
+                if !clear && self.hides(key) {
                     return ControlFlow::Continue(());
                 }
                 flow = visit(key, base.value(id).unwrap_or_default());
@@ -149,15 +151,12 @@ impl Overlay {
     }
 
     fn hides(&self, key: &[u8]) -> bool {
-        !self.changes.is_empty() && self.changes.find(Hash::of(key), key).is_some()
+        self.changes.find(Hash::of(key), key).is_some()
     }
 
     /// The first `limit` written values of `range`, in order.
     fn puts(&self, range: &KeyRange, limit: usize) -> Vec<u32> {
         let mut puts = Vec::new();
-        if self.changes.is_empty() {
-            return puts;
-        }
         self.changes.scan(range, |id| {
             if self.changes.value(id).is_some() {
                 puts.push(id);

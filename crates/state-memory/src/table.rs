@@ -238,6 +238,11 @@ impl Table {
         self.with_order(|order| order.scan(&self.records, range, visit));
     }
 
+    /// Whether no record lies in `range`; `false` may be wrong.
+    pub(crate) fn is_clear(&self, range: &KeyRange) -> bool {
+        self.is_empty() || self.with_order(|order| order.is_clear(&self.records, range))
+    }
+
     /// How many records lie in `range`.
     pub(crate) fn count(&self, range: &KeyRange) -> u64 {
         self.with_order(|order| order.count(&self.records, range))
