@@ -11,6 +11,7 @@ pub use names::ddl_name;
 pub use parse::{parse_ddl, parse_type};
 
 use crate::error::{Error, Result};
+use crate::name_case::NameCase;
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,14 +33,18 @@ pub fn map_of(key: DataType, value: DataType) -> DataType {
     DataType::Map(Arc::new(entries), false)
 }
 
-/// Checks that no two columns have the same name, whatever their case.
+/// Checks that no two columns have the same name.
 ///
 /// # Errors
 ///
 /// `Invalid` (`COLUMN_ALREADY_EXISTS`) naming the first one that comes twice.
-pub fn check_names(schema: &Schema) -> Result<()> {
+pub fn check_names(schema: &Schema, case: NameCase) -> Result<()> {
     let mut seen = BTreeSet::new();
-    match schema.fields().iter().find(|field| !seen.insert(field.name().to_lowercase())) {
+    let key = |name: &str| match case {
+        NameCase::Insensitive => name.to_lowercase(),
+        NameCase::Sensitive => name.to_owned(),
+    };
+    match schema.fields().iter().find(|field| !seen.insert(key(field.name()))) {
         None => Ok(()),
         Some(field) => Err(Error::invalid(format!(
             "the column `{}` already exists: choose another name or rename the existing column",

@@ -35,6 +35,7 @@ pub mod ids;
 pub mod interval;
 pub mod key_group;
 pub mod log;
+pub mod name_case;
 pub mod operator;
 pub mod options;
 pub mod protocol;
@@ -57,6 +58,7 @@ pub use log::{
     BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,
     WatermarkPolicy, Watermarks,
 };
+pub use name_case::NameCase;
 pub use operator::{BatchInfo, Operator, OperatorCounts, OperatorRun, StateField, StateSchema};
 pub use options::Options;
 pub use sink::{CommitOutcome, Note, OutputMode, Sink, SinkSpec, SinkWriter, Staged};

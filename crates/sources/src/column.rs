@@ -7,6 +7,8 @@ mod values;
 
 pub(crate) use values::{Bits, Bytes, MAX_BYTES, Numbers};
 
+use crate::text::timestamp::Reading;
+use crate::text::zone::Zone;
 use arrow::array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, TimestampMicrosecondType,
@@ -32,8 +34,7 @@ pub(crate) enum Column {
     Float64(Numbers<Float64Type>),
     Decimal(Numbers<Decimal128Type>, u8, i8),
     Date(Numbers<Date32Type>),
-    /// `true`: an instant, in UTC.
-    Timestamp(Numbers<TimestampMicrosecondType>, bool),
+    Timestamp(Numbers<TimestampMicrosecondType>, Reading),
     Utf8(Bytes),
     Binary(Bytes),
     List(Box<List>),
@@ -111,12 +112,12 @@ macro_rules! with_numbers {
 }
 
 impl Column {
-    /// An empty column of a type.
+    /// An empty column of a type; times without a zone are in `zone`.
     ///
     /// # Errors
     ///
     /// `Invalid` (`UNSUPPORTED_DATATYPE`) if text formats have no such values.
-    pub(crate) fn new(data_type: &DataType) -> Result<Self> {
+    pub(crate) fn new(data_type: &DataType, zone: Zone) -> Result<Self> {
         let nulls = || NullBufferBuilder::new(0);
         Ok(match data_type {
             DataType::Null => Self::Void(0),
@@ -129,9 +130,9 @@ impl Column {
             DataType::Float64 => Self::Float64(Numbers::new()),
             DataType::Decimal128(p, s) => Self::Decimal(Numbers::new(), *p, *s),
             DataType::Date32 => Self::Date(Numbers::new()),
-            DataType::Timestamp(TimeUnit::Microsecond, zone) => match zone.as_deref() {
-                None => Self::Timestamp(Numbers::new(), false),
-                Some("UTC" | "+00:00") => Self::Timestamp(Numbers::new(), true),
+            DataType::Timestamp(TimeUnit::Microsecond, utc) => match utc.as_deref() {
+                None => Self::Timestamp(Numbers::new(), Reading::Local),
+                Some("UTC" | "+00:00") => Self::Timestamp(Numbers::new(), Reading::Instant(zone)),
                 Some(_) => return Err(unsupported(data_type)),
             },
             DataType::Utf8 => Self::Utf8(Bytes::new()),
@@ -140,19 +141,21 @@ impl Column {
                 field: field.clone(),
                 offsets: vec![0],
                 nulls: nulls(),
-                items: Self::new(field.data_type())?,
+                items: Self::new(field.data_type(), zone)?,
             })),
             DataType::Struct(fields) => Self::Struct(Box::new(Struct {
                 fields: fields.clone(),
                 nulls: nulls(),
-                children: columns(fields)?,
+                children: columns(fields, zone)?,
             })),
-            DataType::Map(entries, _) => Self::Map(Box::new(Self::new_map(data_type, entries)?)),
+            DataType::Map(entries, _) => {
+                Self::Map(Box::new(Self::new_map(data_type, entries, zone)?))
+            }
             _ => return Err(unsupported(data_type)),
         })
     }
 
-    fn new_map(data_type: &DataType, entries: &FieldRef) -> Result<Map> {
+    fn new_map(data_type: &DataType, entries: &FieldRef, zone: Zone) -> Result<Map> {
         match entries.data_type() {
             DataType::Struct(fields)
                 if fields.len() == 2 && *fields[0].data_type() == DataType::Utf8 =>
@@ -163,7 +166,7 @@ impl Column {
                     offsets: vec![0],
                     nulls: NullBufferBuilder::new(0),
                     keys: Bytes::new(),
-                    values: Self::new(fields[1].data_type())?,
+                    values: Self::new(fields[1].data_type(), zone)?,
                 })
             }
             _ => Err(unsupported(data_type)),
@@ -244,8 +247,10 @@ impl Column {
                 Arc::new(numbers.finish().with_precision_and_scale(*precision, *scale)?)
             }
             Self::Date(numbers) => Arc::new(numbers.finish()),
-            Self::Timestamp(numbers, true) => Arc::new(numbers.finish().with_timezone("UTC")),
-            Self::Timestamp(numbers, false) => Arc::new(numbers.finish()),
+            Self::Timestamp(numbers, Reading::Instant(_)) => {
+                Arc::new(numbers.finish().with_timezone("UTC"))
+            }
+            Self::Timestamp(numbers, Reading::Local) => Arc::new(numbers.finish()),
             Self::Utf8(bytes) => Arc::new(bytes.finish_text()?),
             Self::Binary(bytes) => {
                 let (offsets, values, nulls) = bytes.parts();
@@ -285,8 +290,8 @@ impl Struct {
 }
 
 /// One empty column for each field.
-pub(crate) fn columns(fields: &Fields) -> Result<Vec<Column>> {
-    fields.iter().map(|field| new_for(field)).collect()
+pub(crate) fn columns(fields: &Fields, zone: Zone) -> Result<Vec<Column>> {
+    fields.iter().map(|field| new_for(field, zone)).collect()
 }
 
 /// An empty column for a field.
@@ -294,8 +299,8 @@ pub(crate) fn columns(fields: &Fields) -> Result<Vec<Column>> {
 /// # Errors
 ///
 /// `Invalid` (`UNSUPPORTED_DATATYPE`), naming the field.
-pub(crate) fn new_for(field: &Field) -> Result<Column> {
-    Column::new(field.data_type()).map_err(|e| e.at(format!("column `{}`", field.name())))
+pub(crate) fn new_for(field: &Field, zone: Zone) -> Result<Column> {
+    Column::new(field.data_type(), zone).map_err(|e| e.at(format!("column `{}`", field.name())))
 }
 
 fn unsupported(data_type: &DataType) -> Error {

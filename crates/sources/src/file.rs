@@ -33,6 +33,7 @@ pub use builder::FileSourceBuilder;
 pub use entry::parse_log_object;
 pub(crate) use fetch::PlannedFile;
 pub use local::check_local_folder;
+pub use metadata::{METADATA, metadata_field};
 pub use place::FilePlace;
 pub(crate) use read::later;
 pub(crate) use split::Grain;

@@ -13,12 +13,13 @@ mod stream;
 mod text;
 
 use crate::file::{Grain, PlannedFile};
+use crate::text::zone::Zone;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Fields};
 use compression::Compression;
 use csv::{CSV_OPTIONS, CsvLines, CsvOptions, Records};
 use fluvial_core::options::nearest;
-use fluvial_core::{Error, Options, Result, RowStream};
+use fluvial_core::{Error, NameCase, Options, Result, RowStream};
 use json::{JSON_OPTIONS, JsonLines, JsonOptions};
 use lines::Lines;
 use std::collections::VecDeque;
@@ -94,13 +95,13 @@ impl fmt::Display for FileFormat {
 pub(crate) enum FileDecoder {
     Json(JsonOptions),
     Csv(CsvOptions),
-    Parquet,
+    Parquet(NameCase),
     Text,
 }
 
 impl FileDecoder {
     /// Takes the options of a format out.
-    pub(crate) fn take(format: FileFormat, options: &mut Options) -> Result<Self> {
+    pub(crate) fn take(format: FileFormat, options: &mut Options, case: NameCase) -> Result<Self> {
         if format != FileFormat::Parquet {
             for name in ["encoding", "charset"] {
                 options.take_with(name, "UTF-8", |text| {
@@ -110,10 +111,10 @@ impl FileDecoder {
         }
         match format {
             FileFormat::Json => JsonOptions::take(options).map(Self::Json),
-            FileFormat::Csv => CsvOptions::take(options).map(Self::Csv),
+            FileFormat::Csv => CsvOptions::take(options, case).map(Self::Csv),
             FileFormat::Parquet => {
                 options.refuse(&["datetimeRebaseMode", "int96RebaseMode"])?;
-                Ok(Self::Parquet)
+                Ok(Self::Parquet(case))
             }
             FileFormat::Text => text::take(options).map(|()| Self::Text),
         }
@@ -124,7 +125,7 @@ impl FileDecoder {
         match self {
             Self::Json(_) => JSON_OPTIONS,
             Self::Csv(_) => CSV_OPTIONS,
-            Self::Parquet | Self::Text => &[],
+            Self::Parquet(_) | Self::Text => &[],
         }
     }
 
@@ -133,15 +134,24 @@ impl FileDecoder {
         match self {
             Self::Json(options) => options.check(fields),
             Self::Csv(options) => options.check(fields),
-            Self::Parquet => Ok(()),
+            Self::Parquet(_) => Ok(()),
             Self::Text => text::check(fields),
+        }
+    }
+
+    /// The zone of times that name none.
+    pub(crate) fn zone(&self) -> Zone {
+        match self {
+            Self::Json(options) => options.zone(),
+            Self::Csv(options) => options.zone(),
+            Self::Parquet(_) | Self::Text => Zone::UTC,
         }
     }
 
     /// Whether files can be read from anywhere.
     pub(crate) fn grain(&self) -> Grain {
         match self {
-            Self::Parquet => Grain::Bytes,
+            Self::Parquet(_) => Grain::Bytes,
             Self::Json(_) | Self::Csv(_) | Self::Text => Grain::File,
         }
     }
@@ -157,7 +167,9 @@ impl FileDecoder {
     ) -> Result<RowStream> {
         let place = file.place().to_owned();
         let decoder: Box<dyn Decode> = match self {
-            Self::Parquet => return Ok(parquet::open(file, range, fields, projection)),
+            Self::Parquet(case) => {
+                return Ok(parquet::open(file, range, fields, projection, *case));
+            }
             Self::Json(options) => {
                 let decoder = JsonLines::new(options, fields, projection, place.clone())?;
                 Box::new(Lines::new(decoder, place.clone()))

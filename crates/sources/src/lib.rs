@@ -15,7 +15,10 @@ mod rate;
 mod rate_micro_batch;
 mod text;
 
-pub use file::{FilePlace, FileSource, FileSourceBuilder, check_local_folder, parse_log_object};
+pub use file::{
+    FilePlace, FileSource, FileSourceBuilder, METADATA, check_local_folder, metadata_field,
+    parse_log_object,
+};
 pub use format::FileFormat;
 pub use memory::MemorySource;
 pub use rate::RateSource;

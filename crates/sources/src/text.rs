@@ -4,7 +4,7 @@ pub(crate) mod base64;
 pub(crate) mod date;
 pub(crate) mod decimal;
 pub(crate) mod timestamp;
-mod zone;
+pub(crate) mod zone;
 
 use crate::column::Column;
 
@@ -31,10 +31,7 @@ pub(crate) fn push(column: &mut Column, text: &str) -> bool {
             decimal::parse_text(bytes, *precision, *scale).map(|value| out.push(value))
         }
         Column::Date(out) => date::parse(bytes).map(|days| out.push(days)),
-        Column::Timestamp(out, zoned) => {
-            let parse = if *zoned { timestamp::parse_instant } else { timestamp::parse_local };
-            parse(bytes).map(|micros| out.push(micros))
-        }
+        Column::Timestamp(out, reading) => reading.parse(bytes).map(|micros| out.push(micros)),
         Column::Void(_) | Column::List(_) | Column::Struct(_) | Column::Map(_) => None,
     };
     pushed.is_some()

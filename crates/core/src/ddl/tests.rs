@@ -75,7 +75,11 @@ fn nesting_is_bounded() {
 #[test]
 fn a_name_twice_is_refused() {
     let schema = parse_ddl("k INT, v INT, K STRING").unwrap();
-    assert_eq!(check_names(&schema).unwrap_err().condition(), Some("COLUMN_ALREADY_EXISTS"));
+    let refused = check_names(&schema, NameCase::Insensitive).unwrap_err();
+    assert_eq!(refused.condition(), Some("COLUMN_ALREADY_EXISTS"));
+    check_names(&schema, NameCase::Sensitive).unwrap();
+    let twice = parse_ddl("k INT, k INT").unwrap();
+    assert!(check_names(&twice, NameCase::Sensitive).is_err());
 }
 
 fn any_type() -> impl Strategy<Value = DataType> {

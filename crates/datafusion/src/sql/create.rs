@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::SetExpr;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use fluvial_core::ddl::{check_names, parse_ddl};
 use fluvial_core::options::nearest;
-use fluvial_core::{Error, Result};
+use fluvial_core::{Error, NameCase, Result};
 
 /// Reads what stands behind CREATE; `query` lowers what stands behind AS.
 pub(super) fn parse(
@@ -138,7 +138,7 @@ fn columns(tokens: &mut Tokens<'_>) -> Result<Schema> {
     // Token by token, so that comments between columns do not get in the way.
     let words: Vec<String> = inner.rest().iter().map(|token| token.token.to_string()).collect();
     let schema = parse_ddl(&words.join(" ")).and_then(|schema| {
-        check_names(&schema)?;
+        check_names(&schema, NameCase::Insensitive)?;
         Ok(schema)
     });
     schema.map_err(|error| tokens.source().point_at(place, &error))

@@ -1,14 +1,14 @@
 //! Describing and opening a file source.
 
 use super::ledger::Ledger;
-use super::metadata::{self, METADATA};
+use super::metadata::{METADATA, metadata_field};
 use super::options::{FILE_OPTIONS, FileOptions};
 use super::place::FilePlace;
 use super::read::FileReader;
 use super::{Cleaned, FileSource, Inner, infer, listing, partition};
 use crate::format::{FileDecoder, FileFormat};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
-use fluvial_core::{Error, Options, Result, ddl};
+use fluvial_core::{Error, NameCase, Options, Result, ddl};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use std::sync::{Arc, Mutex};
@@ -25,12 +25,14 @@ pub struct FileSourceBuilder {
     options: Options,
     log: Option<(Arc<dyn ObjectStore>, Path)>,
     metadata: bool,
+    case: NameCase,
 }
 
 impl FileSourceBuilder {
     pub(super) fn new(place: FilePlace, format: FileFormat) -> Self {
         let (schema, options, log) = (None, Options::default(), None);
-        Self { place, format, schema, infer: false, options, log, metadata: false }
+        let (infer, metadata, case) = (false, false, NameCase::default());
+        Self { place, format, schema, infer, options, log, metadata, case }
     }
 
     /// The columns of the files, and of the `k=v` folders they are in. All become nullable.
@@ -62,6 +64,13 @@ impl FileSourceBuilder {
         self
     }
 
+    /// Whether names of columns that differ in case only are the same.
+    #[must_use]
+    pub fn name_case(mut self, case: NameCase) -> Self {
+        self.case = case;
+        self
+    }
+
     /// Adds the column `_metadata`: the path, name, size and time of each row's file.
     #[must_use]
     pub fn with_metadata_column(mut self) -> Self {
@@ -77,7 +86,7 @@ impl FileSourceBuilder {
     /// `Invalid` if an option or the schema is wrong, or those of the store.
     pub async fn open(mut self) -> Result<FileSource> {
         let options = FileOptions::take(&mut self.options, &self.place)?;
-        let decoder = FileDecoder::take(self.format, &mut self.options)?;
+        let decoder = FileDecoder::take(self.format, &mut self.options, self.case)?;
         let known = [FILE_OPTIONS, decoder.option_names(), &["encoding"]].concat();
         std::mem::take(&mut self.options).finish(&known)?;
         let Some((store, folder)) = self.log.take() else {
@@ -147,10 +156,10 @@ impl FileSourceBuilder {
                 ))
                 .with_condition("COLUMN_ALREADY_EXISTS"));
             }
-            fields.push(Arc::new(metadata::field()));
+            fields.push(Arc::new(metadata_field()));
         }
         let schema = Schema::new(fields);
-        ddl::check_names(&schema)?;
+        ddl::check_names(&schema, self.case)?;
         Ok(schema)
     }
 }

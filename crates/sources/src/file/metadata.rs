@@ -8,8 +8,8 @@ use fluvial_core::{Result, ddl};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Its name.
-pub(crate) const METADATA: &str = "_metadata";
+/// The name of the column `_metadata`.
+pub const METADATA: &str = "_metadata";
 
 fn fields() -> Fields {
     let text = |name| Field::new(name, DataType::Utf8, true);
@@ -24,8 +24,8 @@ fn fields() -> Fields {
     ])
 }
 
-/// The column.
-pub(crate) fn field() -> Field {
+/// The column `_metadata`: path, name, size and time of the file that a row comes from.
+pub fn metadata_field() -> Field {
     Field::new(METADATA, DataType::Struct(fields()), true)
 }
 

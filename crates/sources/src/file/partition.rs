@@ -1,6 +1,7 @@
 //! Columns from folders: `k=v` on the way to a file.
 
 use crate::column::Column;
+use crate::text::zone::Zone;
 use crate::text::{self, date};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field};
@@ -42,7 +43,12 @@ fn unescape(text: &str) -> String {
 /// # Errors
 ///
 /// `Invalid` (`INVALID_PARTITION_VALUE`) if the text is no value of the column's type.
-pub(crate) fn value_of(field: &Field, value: Option<&str>, file: &str) -> Result<ArrayRef> {
+pub(crate) fn value_of(
+    field: &Field,
+    value: Option<&str>,
+    file: &str,
+    zone: Zone,
+) -> Result<ArrayRef> {
     let bad = || {
         Error::invalid(format!(
             "the folder {}={} of {file} is no value of type {}: move the file, or give the \
@@ -53,7 +59,7 @@ pub(crate) fn value_of(field: &Field, value: Option<&str>, file: &str) -> Result
         ))
         .with_condition("INVALID_PARTITION_VALUE")
     };
-    let mut column = Column::new(field.data_type()).map_err(|_| bad())?;
+    let mut column = Column::new(field.data_type(), zone).map_err(|_| bad())?;
     match value {
         None => column.push_null(),
         Some(text) if text::push(&mut column, text) => {}
@@ -146,7 +152,7 @@ mod tests {
     #[test]
     fn the_columns_type_reads_the_text() {
         let of = |data_type: DataType, text| {
-            let array = value_of(&Field::new("k", data_type, true), text, "f")?;
+            let array = value_of(&Field::new("k", data_type, true), text, "f", Zone::UTC)?;
             let shown = arrow::util::display::array_value_to_string(&array, 0);
             Ok::<_, Error>(shown.unwrap())
         };

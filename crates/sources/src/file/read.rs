@@ -81,7 +81,8 @@ impl FileReader {
             match folder {
                 Some((_, value)) => {
                     let place = self.place.show(&file.path);
-                    partition::value_of(field, value.as_deref(), &place).map(Some)
+                    partition::value_of(field, value.as_deref(), &place, self.decoder.zone())
+                        .map(Some)
                 }
                 None if self.partitions.contains(field.name()) => {
                     Ok(Some(new_null_array(field.data_type(), 1)))

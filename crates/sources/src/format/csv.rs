@@ -11,11 +11,12 @@ use super::lines::DecodeLine;
 use super::mode::{CORRUPT_RECORD, Mode, malformed};
 use crate::column::{self, Bytes, Column};
 use crate::text;
+use crate::text::zone::Zone;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use dialect::Dialect;
 pub(crate) use dialect::Quotes;
-use fluvial_core::{Error, Options, Result, ddl};
+use fluvial_core::{Error, NameCase, Options, Result, ddl};
 pub(crate) use record::Records;
 use record::{Cells, cells};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(crate) struct CsvOptions {
     empty: String,
     /// Whether records may have line ends in quotes.
     pub(crate) multi_line: bool,
+    zone: Zone,
+    case: NameCase,
 }
 
 /// What the first line is for.
@@ -63,6 +66,7 @@ pub(crate) const CSV_OPTIONS: &[&str] = &[
     "multiLine",
     "mode",
     "columnNameOfCorruptRecord",
+    "timeZone",
 ];
 
 const REFUSED: &[&str] = &[
@@ -81,11 +85,10 @@ const REFUSED: &[&str] = &[
     "unescapedQuoteHandling",
     "lineSep",
     "locale",
-    "timeZone",
 ];
 
 impl CsvOptions {
-    pub(crate) fn take(options: &mut Options) -> Result<Self> {
+    pub(crate) fn take(options: &mut Options, case: NameCase) -> Result<Self> {
         options.refuse(REFUSED)?;
         let header = options.take_bool("header")?.unwrap_or(false);
         let enforce = options.take_bool("enforceSchema")?;
@@ -103,6 +106,8 @@ impl CsvOptions {
             null: options.take("nullValue").unwrap_or_default(),
             empty: options.take("emptyValue").unwrap_or_default(),
             multi_line: options.take_bool("multiLine")?.unwrap_or(false),
+            zone: Zone::take(options)?,
+            case,
         })
     }
 
@@ -113,6 +118,11 @@ impl CsvOptions {
 
     pub(crate) fn quotes(&self) -> Quotes {
         self.dialect.quotes()
+    }
+
+    /// The zone of times that name none.
+    pub(crate) fn zone(&self) -> Zone {
+        self.zone
     }
 
     /// The cells of a line, for inferring a schema from a header.
@@ -129,7 +139,7 @@ impl CsvOptions {
     /// `Invalid`, naming the column.
     pub(crate) fn check(&self, fields: &Fields) -> Result<()> {
         for field in fields {
-            if field.data_type().is_nested() || column::new_for(field).is_err() {
+            if field.data_type().is_nested() || column::new_for(field, self.zone).is_err() {
                 return Err(Error::invalid(format!(
                     "the CSV format has no column `{}` of type {}",
                     field.name(),
@@ -189,7 +199,7 @@ impl CsvLines {
                 for (at, _) in projection.iter().enumerate().filter(|(_, p)| **p == i) {
                     result[at] = Some(columns.len());
                 }
-                columns.push((names.len(), column::new_for(field)?));
+                columns.push((names.len(), column::new_for(field, options.zone)?));
             }
             names.push(field.name().clone());
         }
@@ -215,7 +225,11 @@ impl CsvLines {
             return Ok(());
         }
         let header = self.options.names(line);
-        let lower = |name: &String| name.trim().to_lowercase();
+        let case = self.options.case;
+        let lower = |name: &String| match case {
+            NameCase::Insensitive => name.trim().to_lowercase(),
+            NameCase::Sensitive => name.trim().to_owned(),
+        };
         let position = |name: &String| header.iter().position(|h| lower(h) == lower(name));
         let places: Option<Vec<usize>> = self.names.iter().map(position).collect();
         let mut unique: Vec<String> = header.iter().map(lower).collect();

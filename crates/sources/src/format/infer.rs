@@ -34,7 +34,7 @@ impl FileDecoder {
             (Self::Csv(options), [first, ..]) => {
                 Ok(csv_schema(options, &each_line(first, FirstLine::default()).await?.0))
             }
-            (Self::Parquet, [.., last]) => {
+            (Self::Parquet(_), [.., last]) => {
                 let schema = parquet::schema(last.clone()).await?;
                 Ok(Schema::new(schema.fields().clone()))
             }

@@ -14,6 +14,7 @@ mod value;
 use super::lines::DecodeLine;
 use super::mode::{CORRUPT_RECORD, Mode, malformed};
 use crate::column::{self, Bytes, Column};
+use crate::text::zone::Zone;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use fluvial_core::{Error, Options, Result};
@@ -26,10 +27,11 @@ use std::sync::Arc;
 pub(crate) struct JsonOptions {
     mode: Mode,
     corrupt: String,
+    zone: Zone,
 }
 
 /// Their names.
-pub(crate) const JSON_OPTIONS: &[&str] = &["mode", "columnNameOfCorruptRecord"];
+pub(crate) const JSON_OPTIONS: &[&str] = &["mode", "columnNameOfCorruptRecord", "timeZone"];
 
 /// Spark's that we do not have yet.
 pub(crate) const JSON_REFUSED: &[&str] = &[
@@ -48,7 +50,6 @@ pub(crate) const JSON_REFUSED: &[&str] = &[
     "multiLine",
     "lineSep",
     "locale",
-    "timeZone",
     "dropFieldIfAllNull",
     "samplingRatio",
     "useUnsafeRow",
@@ -59,12 +60,17 @@ impl JsonOptions {
         options.refuse(JSON_REFUSED)?;
         let corrupt = options.take("columnNameOfCorruptRecord");
         let corrupt = corrupt.unwrap_or_else(|| CORRUPT_RECORD.into());
-        Ok(Self { mode: Mode::take(options)?, corrupt })
+        Ok(Self { mode: Mode::take(options)?, corrupt, zone: Zone::take(options)? })
     }
 
     /// The column that takes malformed records.
     pub(crate) fn corrupt_column(&self) -> &str {
         &self.corrupt
+    }
+
+    /// The zone of times that name none.
+    pub(crate) fn zone(&self) -> Zone {
+        self.zone
     }
 
     /// Checks that columns of these types can be read.
@@ -74,7 +80,7 @@ impl JsonOptions {
     /// `Invalid`, naming the column.
     pub(crate) fn check(&self, fields: &Fields) -> Result<()> {
         for field in fields {
-            column::new_for(field)?;
+            column::new_for(field, self.zone)?;
             if *field.name() == self.corrupt && *field.data_type() != DataType::Utf8 {
                 return Err(Error::invalid(format!(
                     "the column `{}` takes malformed records: it must be a STRING",
@@ -124,7 +130,7 @@ impl JsonLines {
             mode: options.mode,
             place,
             shape: Shape::new(&read_fields),
-            columns: column::columns(&read_fields)?,
+            columns: column::columns(&read_fields, options.zone)?,
             rows: 0,
             corrupt: marked.then(Bytes::new),
             result: projection.iter().map(|i| read.iter().position(|r| r == i)).collect(),

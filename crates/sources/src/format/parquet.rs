@@ -8,7 +8,7 @@ use adapt::adapt;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use bytes::Bytes;
-use fluvial_core::{Error, Result, RowStream};
+use fluvial_core::{Error, NameCase, Result, RowStream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
@@ -31,6 +31,7 @@ pub(crate) fn open(
     range: Range<u64>,
     fields: &[FieldRef],
     projection: &[usize],
+    case: NameCase,
 ) -> RowStream {
     let wanted: Fields = projection.iter().map(|i| fields[*i].clone()).collect();
     let schema: SchemaRef = Arc::new(Schema::new(wanted));
@@ -44,7 +45,8 @@ pub(crate) fn open(
             .await
             .map_err(failed)?;
         let groups = groups(builder.metadata(), &range);
-        let columns = find(builder.schema().fields(), schema.fields()).map_err(|e| e.at(&place))?;
+        let columns =
+            find(builder.schema().fields(), schema.fields(), case).map_err(|e| e.at(&place))?;
         let roots = columns.iter().flatten().copied();
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
         // A batch has the columns of the mask in the order of the file.
@@ -84,12 +86,12 @@ fn groups(metadata: &ParquetMetaData, range: &Range<u64>) -> Vec<usize> {
     (0..metadata.num_row_groups()).filter(|group| range.contains(&start(*group))).collect()
 }
 
-/// Where each wanted column is in the file: by name, and if no name is the same, by a name that
-/// differs in case only.
-fn find(found: &Fields, wanted: &Fields) -> Result<Vec<Option<usize>>> {
+/// Where each wanted column is in the file: by name, and if no name is the same and case does not
+/// matter, by a name that differs in case only.
+fn find(found: &Fields, wanted: &Fields, case: NameCase) -> Result<Vec<Option<usize>>> {
     let column = |field: &FieldRef| -> Result<Option<usize>> {
         let exact = found.iter().position(|f| f.name() == field.name());
-        if exact.is_some() {
+        if exact.is_some() || case == NameCase::Sensitive {
             return Ok(exact);
         }
         let lower = field.name().to_lowercase();

@@ -9,21 +9,38 @@ use super::zone::Zone;
 
 const SECOND: i64 = 1_000_000;
 
-/// Reads an instant in microseconds since the epoch; without a zone it is in UTC.
+/// What a time means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// What a clock on the wall shows, wherever it hangs.
+    Local,
+    /// An instant; a time without a zone is in this one.
+    Instant(Zone),
+}
+
+impl Reading {
+    /// Microseconds since 1970-01-01 00:00, in UTC if it is an instant.
+    #[inline]
+    pub(crate) fn parse(self, text: &[u8]) -> Option<i64> {
+        match self {
+            Self::Local => parse_local(text),
+            Self::Instant(zone) => parse_instant(text, zone),
+        }
+    }
+}
+
+/// Reads an instant in microseconds since the epoch; without a zone it is in the given one.
 #[inline]
-pub(crate) fn parse_instant(text: &[u8]) -> Option<i64> {
+fn parse_instant(text: &[u8], session: Zone) -> Option<i64> {
     if let Some(micros) = parse_common(text) {
         return Some(micros);
     }
     let (local, zone) = parse(text)?;
-    match zone {
-        None => Some(local),
-        Some(name) => Zone::parse(name)?.to_utc(local),
-    }
+    zone.map_or(Some(session), Zone::parse)?.to_utc(local)
 }
 
 /// Reads a time without a zone, in microseconds since 1970-01-01 00:00; a zone is refused.
-pub(crate) fn parse_local(text: &[u8]) -> Option<i64> {
+fn parse_local(text: &[u8]) -> Option<i64> {
     parse(text).filter(|(_, zone)| zone.is_none()).map(|(micros, _)| micros)
 }
 
@@ -172,11 +189,25 @@ mod tests {
             ("garbage", None),
         ] {
             let micros = seconds.map(|s: f64| START * SECOND + (s * 1e6).round() as i64);
-            assert_eq!(parse_instant(text.as_bytes()), micros, "{text}");
+            assert_eq!(parse_instant(text.as_bytes(), Zone::UTC), micros, "{text}");
         }
-        assert_eq!(parse_instant(b"1969-12-31T23:59:59.999Z"), Some(-1000));
-        assert!(parse_instant(b"294247-01-01").is_some());
-        assert!(parse_instant(b"-0001-01-01").is_some());
+        assert_eq!(parse_instant(b"1969-12-31T23:59:59.999Z", Zone::UTC), Some(-1000));
+        assert!(parse_instant(b"294247-01-01", Zone::UTC).is_some());
+        assert!(parse_instant(b"-0001-01-01", Zone::UTC).is_some());
+    }
+
+    #[test]
+    fn a_time_without_a_zone_is_in_the_given_one() {
+        let berlin = Zone::parse(b"Europe/Berlin").unwrap();
+        for (text, hours) in [
+            ("2026-01-01 02:00:00", 1),
+            ("2026-01-01T02:00:00Z", 2),
+            ("2026-01-01T02:00:00+03:00", -1),
+            ("2026-01-01", -1),
+        ] {
+            let expected = (START + hours * 3600) * SECOND;
+            assert_eq!(parse_instant(text.as_bytes(), berlin), Some(expected), "{text}");
+        }
     }
 
     #[test]
@@ -198,7 +229,7 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in "[0-9T :.+-]{0,30}|\\PC{0,12}") {
-            let _ = parse_instant(text.as_bytes());
+            let _ = parse_instant(text.as_bytes(), Zone::UTC);
         }
     }
 }

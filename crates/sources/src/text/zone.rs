@@ -3,9 +3,11 @@
 use super::date::Reader;
 use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
 use chrono_tz::Tz;
+use fluvial_core::{Options, Result};
 
 /// A time zone.
-pub(super) enum Zone {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Zone {
     /// Seconds east of UTC.
     Fixed(i64),
     /// With its history.
@@ -42,8 +44,18 @@ const SHORT: [(&str, &str); 25] = [
 ];
 
 impl Zone {
+    /// Greenwich.
+    pub(crate) const UTC: Self = Self::Fixed(0);
+
+    /// Takes the option `timeZone` out: the zone of times that name none.
+    pub(crate) fn take(options: &mut Options) -> Result<Self> {
+        let expected = "a time zone such as UTC, +02:00 or Europe/Berlin";
+        let zone = options.take_with("timeZone", expected, |text| Self::parse(text.as_bytes()))?;
+        Ok(zone.unwrap_or(Self::UTC))
+    }
+
     /// Reads a name or an offset.
-    pub(super) fn parse(name: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(name: &[u8]) -> Option<Self> {
         let fixed = |hours: i64| Some(Self::Fixed(hours * 3600));
         match name {
             b"Z" => return fixed(0),
@@ -70,7 +82,7 @@ impl Zone {
 
     /// The instant of a local time. Of two, the earlier one; in a gap, as if the clock had not
     /// been set forward yet: what Java does.
-    pub(super) fn to_utc(&self, local: i64) -> Option<i64> {
+    pub(super) fn to_utc(self, local: i64) -> Option<i64> {
         let tz = match self {
             Self::Fixed(seconds) => return local.checked_sub(seconds * 1_000_000),
             Self::Named(tz) => tz,

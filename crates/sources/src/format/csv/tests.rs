@@ -13,7 +13,10 @@ fn read_chunks(
     chunk: usize,
 ) -> Result<Vec<String>> {
     let schema = parse_ddl(schema)?;
-    let csv = CsvOptions::take(&mut Options::new(options.iter().copied()))?;
+    let csv = CsvOptions::take(
+        &mut Options::new(options.iter().copied()),
+        fluvial_core::NameCase::Insensitive,
+    )?;
     csv.check(schema.fields())?;
     let all: Vec<usize> = (0..schema.fields().len()).collect();
     let decoder = CsvLines::new(&csv, schema.fields(), &all, "f.csv".into())?;

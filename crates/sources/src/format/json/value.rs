@@ -7,7 +7,8 @@ use super::object::Shape;
 use super::scan::{Cursor, Number, Quoted, Syntax};
 use super::unescape::unescape;
 use crate::column::{Bytes, Column, List, Map, Numbers};
-use crate::text::{base64, date, decimal, timestamp};
+use crate::text::timestamp::Reading;
+use crate::text::{base64, date, decimal};
 use arrow::array::types::ArrowPrimitiveType;
 
 /// What became of a value.
@@ -160,7 +161,7 @@ fn scalar(
         Column::Utf8(out) => text(cursor, out),
         Column::Int64(out) => integer(cursor, out, |n| i64::try_from(n).ok()),
         Column::Float64(out) => double(cursor, out),
-        Column::Timestamp(out, zoned) => instant(cursor, out, *zoned, scratch),
+        Column::Timestamp(out, reading) => instant(cursor, out, *reading, scratch),
         Column::Int32(out) => integer(cursor, out, |n| i32::try_from(n).ok()),
         Column::Int16(out) => integer(cursor, out, |n| i16::try_from(n).ok()),
         Column::Int8(out) => integer(cursor, out, |n| i8::try_from(n).ok()),
@@ -333,16 +334,15 @@ fn float(number: Number<'_>) -> Option<f64> {
 fn instant(
     cursor: &mut Cursor<'_>,
     out: &mut Numbers<arrow::array::types::TimestampMicrosecondType>,
-    zoned: bool,
+    reading: Reading,
     scratch: &mut Vec<u8>,
 ) -> Result<Outcome, Syntax> {
     if is_number(cursor) {
         let number = cursor.number()?;
-        let seconds = whole(number).filter(|_| zoned);
+        let seconds = whole(number).filter(|_| reading != Reading::Local);
         let micros = seconds.and_then(|seconds| i64::try_from(seconds * 1_000_000).ok());
         return Ok(push(out, micros));
     }
     let Some(text) = string(cursor, scratch)? else { return Ok(Bad) };
-    let micros = if zoned { timestamp::parse_instant(text) } else { timestamp::parse_local(text) };
-    Ok(push(out, micros))
+    Ok(push(out, reading.parse(text)))
 }
