@@ -133,6 +133,12 @@ pub trait Sink: Send + Sync {
     /// Opens a writer for one partition of one batch. Called after `open`.
     async fn writer(&self, batch: BatchId, partition: PartitionId) -> Result<Box<dyn SinkWriter>>;
 
+    /// What went wrong since the sink was made and did no harm to the output: a checkpoint of the
+    /// table that was not written, say. Each is told once, in order; the query shows them.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Publishes `staged`, the output of every writer of `batch`, in partition order.
     async fn commit(
         &self,

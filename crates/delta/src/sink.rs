@@ -59,11 +59,6 @@ impl DeltaSink {
         Self { location, options, opened: Mutex::default(), warnings: Mutex::default() }
     }
 
-    /// What a person should know, oldest first: since the sink was made.
-    pub fn warnings(&self) -> Vec<String> {
-        lock(&self.warnings).clone()
-    }
-
     fn warn(&self, text: String) {
         let mut warnings = lock(&self.warnings);
         if !warnings.contains(&text) {
@@ -183,6 +178,10 @@ impl Sink for DeltaSink {
 
     fn modes(&self) -> &[OutputMode] {
         &[OutputMode::Append, OutputMode::Complete]
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        lock(&self.warnings).clone()
     }
 
     async fn open(&self, spec: &SinkSpec) -> Result<Option<BatchId>> {

@@ -9,8 +9,11 @@ use crate::run::Run;
 use crate::runner::{BatchContext, BatchOutput};
 use crate::timings::Timings;
 use crate::watermarks::advanced;
-use fluvial_core::{BatchId, BatchTime, Commit, CommitOutcome, Error, Plan, Put, Result, Snapshot};
+use fluvial_core::{
+    BatchId, BatchTime, Commit, CommitOutcome, Error, Note, Plan, Put, Result, Snapshot,
+};
 use futures::FutureExt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,18 +97,61 @@ impl Run {
 
     async fn execute(&mut self, plan: Arc<Plan>, mut timings: Timings) -> Result<Done> {
         let start = self.stopwatch.now();
+        if let Some(attempt) = self.published_before(&plan).await? {
+            timings.add("addBatch", self.stopwatch.since(start));
+            return self.complete(plan, attempt, BatchOutput::default(), timings).await;
+        }
         let ready = self.retried(|| self.attempt(&plan).boxed()).await?;
         timings.add("queryPlanning", ready.output.planning);
         self.shared.say(format!("publishing batch {}", plan.batch));
-        let rows_out = ready.output.staged.iter().map(|staged| staged.rows).sum();
         let attempt = self.publish(&plan, &ready).await?;
+        self.pass_warnings();
         timings.add("addBatch", self.stopwatch.since(start).saturating_sub(ready.output.planning));
+        let mut done = self.complete(plan, attempt, ready.output, timings).await?;
+        done.state_commit = ready.state_commit;
+        Ok(done)
+    }
+
+    /// Records a batch whose output is published, and goes on to the next one.
+    async fn complete(
+        &mut self,
+        plan: Arc<Plan>,
+        attempt: Attempt,
+        output: BatchOutput,
+        mut timings: Timings,
+    ) -> Result<Done> {
+        let rows_out = output.staged.iter().map(|staged| staged.rows).sum();
         let commit =
             timings.measure(&self.stopwatch, "commitOffsets", self.seal(&plan, attempt)).await?;
         let position = after(Arc::clone(&plan), commit.clone());
         self.retention.arrived(&commit, Arc::clone(&position.base));
         self.position = position;
-        Ok(Done { plan, output: ready.output, rows_out, state_commit: ready.state_commit, timings })
+        Ok(Done { plan, output, rows_out, state_commit: Duration::ZERO, timings })
+    }
+
+    /// The attempt that published a batch before a crash took its commit. A query without state
+    /// need not run again then: what is to be committed is in the sink's note.
+    async fn published_before(&self, plan: &Plan) -> Result<Option<Attempt>> {
+        let again = self.position.rerun.is_some() && self.published >= Some(plan.batch);
+        if !again || !self.shape.operators.is_empty() {
+            return Ok(None);
+        }
+        let (run, snapshots) = (self.spec.run.clone(), Vec::new());
+        let watermarks = advanced(&self.delays, &plan.evict, &BTreeMap::new());
+        let ours = Attempt { plan: digest(plan), run, snapshots, watermarks };
+        let (note, sink) = (ours.encode(), self.spec.sink.as_ref());
+        match self.retried(|| sink.commit(plan.batch, Vec::new(), &note)).await? {
+            CommitOutcome::AlreadyCommitted(Some(note)) => {
+                self.theirs(plan, &ours, &note).map(Some)
+            }
+            CommitOutcome::AlreadyCommitted(None) => Ok(None),
+            CommitOutcome::Committed => Err(Error::invalid(format!(
+                "{} said that it has batch {}, and did not have it: this is an error in the sink",
+                sink.description(),
+                plan.batch
+            ))
+            .with_condition("SINK_FORGOT_A_BATCH")),
+        }
     }
 
     /// Runs the plan and makes its state durable. Nothing that this leaves is named by anything,
@@ -161,27 +207,38 @@ impl Run {
                 self.retried(|| self.look(plan.batch).boxed()).await?;
                 Ok(ours)
             }
-            CommitOutcome::AlreadyCommitted(Some(note)) => {
-                let theirs = Attempt::decode(&note)
-                    .map_err(|error| error.at(self.spec.sink.description()))?;
-                if theirs.plan != ours.plan {
-                    return Err(Error::invalid(format!(
-                        "{} already has this batch, from another plan (by run {}): the checkpoint \
-                         and the output do not belong together; restore the checkpoint, or start \
-                         with a new one and a new output",
-                        self.spec.sink.description(),
-                        theirs.run
-                    ))
-                    .with_condition("CHECKPOINT_SINK_MISMATCH"));
-                }
-                check_snapshots(
-                    &self.shape.operators,
-                    plan.settings.key_groups,
-                    plan.batch.writes(),
-                    &theirs.snapshots,
-                )?;
-                Ok(theirs)
-            }
+            CommitOutcome::AlreadyCommitted(Some(note)) => self.theirs(plan, &ours, &note),
+        }
+    }
+
+    /// The attempt that a sink's note is about, which must be of the same plan.
+    fn theirs(&self, plan: &Plan, ours: &Attempt, note: &Note) -> Result<Attempt> {
+        let theirs =
+            Attempt::decode(note).map_err(|error| error.at(self.spec.sink.description()))?;
+        if theirs.plan != ours.plan {
+            return Err(Error::invalid(format!(
+                "{} already has this batch, from another plan (by run {}): the checkpoint and the \
+                 output do not belong together; restore the checkpoint, or start with a new one \
+                 and a new output",
+                self.spec.sink.description(),
+                theirs.run
+            ))
+            .with_condition("CHECKPOINT_SINK_MISMATCH"));
+        }
+        check_snapshots(
+            &self.shape.operators,
+            plan.settings.key_groups,
+            plan.batch.writes(),
+            &theirs.snapshots,
+        )?;
+        Ok(theirs)
+    }
+
+    /// Tells the query what its sink has to say.
+    pub(crate) fn pass_warnings(&mut self) {
+        for warning in self.spec.sink.warnings().into_iter().skip(self.sink_warnings) {
+            self.sink_warnings += 1;
+            self.shared.warn(warning);
         }
     }
 

@@ -9,7 +9,7 @@ pub struct EventTimeStats {
     pub min: EventTime,
     /// The latest: what the watermark follows.
     pub max: EventTime,
-    /// Their sum in microseconds, for the average.
+    /// The sum of their whole milliseconds, for the average.
     pub sum: i128,
     /// How many.
     pub count: u64,
@@ -21,9 +21,9 @@ impl EventTimeStats {
         let min = arrow::compute::min(times)?;
         let max = arrow::compute::max(times)?;
         let sum = if times.null_count() == 0 {
-            times.values().iter().map(|t| i128::from(*t)).sum()
+            times.values().iter().map(|t| i128::from(whole_ms(*t))).sum()
         } else {
-            times.iter().flatten().map(i128::from).sum()
+            times.iter().flatten().map(|t| i128::from(whole_ms(t))).sum()
         };
         let count = (times.len() - times.null_count()) as u64;
         Some(Self { min: EventTime(min), max: EventTime(max), sum, count })
@@ -37,11 +37,18 @@ impl EventTimeStats {
         self.count += other.count;
     }
 
-    /// The average, rounded down.
+    /// The average, as Spark rounds it: each time down to its millisecond, and their average
+    /// towards the epoch.
     pub fn average(&self) -> EventTime {
-        let average = self.sum.div_euclid(i128::from(self.count.max(1)));
-        EventTime(i64::try_from(average).unwrap_or(self.max.0))
+        let average = self.sum / i128::from(self.count.max(1));
+        EventTime(i64::try_from(average * MICROS_PER_MS).unwrap_or(self.max.0))
     }
+}
+
+const MICROS_PER_MS: i128 = 1000;
+
+fn whole_ms(time: i64) -> i64 {
+    time.div_euclid(1000)
 }
 
 #[cfg(test)]
@@ -52,15 +59,25 @@ mod tests {
     #[test]
     fn nulls_do_not_count() {
         let stats = EventTimeStats::of(&TimestampMicrosecondArray::from(vec![
-            Some(-3),
+            Some(-3000),
             None,
-            Some(10),
-            Some(4),
+            Some(10_000),
+            Some(4000),
         ]))
         .unwrap();
-        assert_eq!((stats.min, stats.max, stats.count), (EventTime(-3), EventTime(10), 3));
-        assert_eq!(stats.average(), EventTime(3));
+        assert_eq!((stats.min, stats.max, stats.count), (EventTime(-3000), EventTime(10_000), 3));
+        assert_eq!(stats.average(), EventTime(3000));
         assert_eq!(EventTimeStats::of(&TimestampMicrosecondArray::from(vec![None])), None);
+    }
+
+    #[test]
+    fn an_average_before_the_epoch_is_rounded_towards_it() {
+        let average = |times: Vec<i64>| {
+            EventTimeStats::of(&TimestampMicrosecondArray::from(times)).unwrap().average().0
+        };
+        assert_eq!(average(vec![-1]), -1000);
+        assert_eq!(average(vec![-1000, -2000]), -1000);
+        assert_eq!(average(vec![1999, 2001]), 1000);
     }
 
     #[test]

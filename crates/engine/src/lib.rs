@@ -26,6 +26,7 @@ mod planning;
 mod progress;
 mod queries;
 mod query;
+mod recent;
 mod recovery;
 mod report;
 mod retention;

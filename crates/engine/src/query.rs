@@ -2,6 +2,7 @@
 
 use crate::inside::is_inside;
 use crate::progress::StreamingQueryProgress;
+use crate::recent::{RECENT_MAX, Recent, json_bytes};
 use crate::status::StreamingQueryStatus;
 use crate::watch::Watch;
 use fluvial_core::{Clock, Error, QueryId, Result, RunId};
@@ -11,9 +12,6 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-
-/// How many progress reports, and how many warnings, a query keeps.
-const RECENT_MAX: usize = 100;
 
 /// A handle on a query. Clones are handles on the same query; dropping them all leaves it
 /// running.
@@ -33,7 +31,7 @@ pub(crate) struct Shared {
     /// Why it failed; set before it ends.
     failure: OnceLock<Arc<Error>>,
     status: Mutex<StreamingQueryStatus>,
-    recent: Mutex<VecDeque<Arc<StreamingQueryProgress>>>,
+    recent: Mutex<Recent<Arc<StreamingQueryProgress>>>,
     warnings: Mutex<VecDeque<String>>,
 }
 
@@ -91,7 +89,7 @@ impl StreamingQuery {
 
     /// The newest progress report.
     pub fn last_progress(&self) -> Option<Arc<StreamingQueryProgress>> {
-        lock(&self.shared.recent).back().cloned()
+        lock(&self.shared.recent).last().cloned()
     }
 
     /// The newest progress reports, up to 100, oldest first.
@@ -277,7 +275,7 @@ impl Shared {
     }
 
     pub(crate) fn reported(&self, progress: Arc<StreamingQueryProgress>) {
-        keep(&mut lock(&self.recent), progress);
+        lock(&self.recent).push(json_bytes(progress.as_ref()), progress);
     }
 
     /// Waits until somebody asks the query to stop.

@@ -59,15 +59,19 @@ impl Run {
             shared,
             retention,
             spec,
+            published: None,
+            sink_warnings: 0,
         };
         run.position.watermarks = aligned(&run.delays, Some(&run.position.watermarks));
-        run.open_sink().await?;
+        run.published = run.open_sink().await?;
+        run.pass_warnings();
         run.place_sources().await?;
         Ok(run)
     }
 
-    /// Opens the sink, and checks that it is not ahead of the checkpoint.
-    async fn open_sink(&self) -> Result<()> {
+    /// Opens the sink, and checks that it is not ahead of the checkpoint. Gives the newest batch
+    /// that it has.
+    async fn open_sink(&self) -> Result<Option<BatchId>> {
         let spec = SinkSpec {
             query: self.shared.id().clone(),
             sink: self.spec.sink_id.clone(),
@@ -90,7 +94,7 @@ impl Run {
                      {committed}: what lies between is not there"
                 ));
             }
-            return Ok(());
+            return Ok(published);
         }
         let published = published.expect("more than None");
         // Another run may have gone on since the logs were read.

@@ -159,7 +159,11 @@ fn sources(
             description: source.description(),
             start_offset: start.map(|offset| offset.json().clone()),
             end_offset: end.map(|offset| offset.json().clone()),
-            latest_offset: None,
+            // A source without a log of its own reads all that there is, up to its limit.
+            latest_offset: plan
+                .and_then(|plan| plan.ranges.get(id))
+                .filter(|range| range.log.is_none())
+                .map(|range| range.end.json().clone()),
             num_input_rows: rows,
             input_rows_per_second: rate(rows, spans.input),
             processed_rows_per_second: rate(rows, spans.processing),

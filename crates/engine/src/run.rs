@@ -27,6 +27,10 @@ pub(crate) struct Run {
     /// What its first plan pinned.
     pub(crate) settings: PinnedSettings,
     pub(crate) position: Position,
+    /// The newest batch that the sink had when it was opened.
+    pub(crate) published: Option<BatchId>,
+    /// How many of the sink's warnings have been passed on.
+    pub(crate) sink_warnings: usize,
 }
 
 /// Where a query stands between two batches.
