@@ -56,8 +56,8 @@ impl DataFusionRunner {
     ) -> Result<(Arc<dyn ExecutionPlan>, SessionState)> {
         let mut state = self.state.clone();
         state.config_mut().set_extension(Arc::clone(run));
-        let template = bind_batch(self.plan.template.clone(), run.plan().batch, run.plan().time)
-            .map_err(from_datafusion)?;
+        let template =
+            bind_batch(self.plan.template.clone(), run.plan().time).map_err(from_datafusion)?;
         let planner =
             DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(StreamPlanner)]);
         let plan = planner.create_physical_plan(&template, &state).await;

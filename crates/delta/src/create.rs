@@ -90,6 +90,10 @@ async fn version_0(
         .with_columns(delta_columns(fields)?)
         .with_partition_columns(partitions)
         .with_configuration(properties);
+    let create = match &options.comment {
+        Some(comment) => create.with_comment(comment),
+        None => create,
+    };
     create.await.map_err(|e| {
         Error::invalid(format!("a table with these columns and properties cannot be made: {e}"))
             .with_source(e)

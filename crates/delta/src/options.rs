@@ -15,6 +15,8 @@ pub struct DeltaOptions {
     /// Properties of a new table: `delta.appendOnly`, `delta.checkpointInterval`, ... An
     /// existing table keeps its own.
     pub properties: BTreeMap<String, String>,
+    /// The description of a new table.
+    pub comment: Option<String>,
 }
 
 impl DeltaOptions {
@@ -38,6 +40,6 @@ impl DeltaOptions {
         let merge_schema = options.take_bool("mergeSchema")?.unwrap_or(false);
         let properties = options.take_prefixed("delta.").into_iter().collect();
         options.finish(&["mergeSchema", "path"])?;
-        Ok(Self { partition_by, merge_schema, properties })
+        Ok(Self { partition_by, merge_schema, properties, comment: None })
     }
 }

@@ -28,6 +28,10 @@ impl BatchTable {
         Self { definition }
     }
 
+    pub(crate) fn definition(&self) -> &Arc<dyn StreamDefinition> {
+        &self.definition
+    }
+
     async fn plan(
         &self,
         splits: usize,

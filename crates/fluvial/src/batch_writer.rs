@@ -72,7 +72,7 @@ impl DataFrameWriter {
     /// As [`Self::save`].
     pub async fn save_as_table(self, name: &str) -> Result<()> {
         let location = self.session.catalog().location_of(name)?;
-        self.session.catalog().create(name, &self.format, &location).await?;
+        self.session.catalog().create(name, &self.format, &location, None).await?;
         self.save(&location).await
     }
 
@@ -94,6 +94,7 @@ impl DataFrameWriter {
             format: &self.format,
             name: None,
             partition_by: self.partition_by,
+            comment: None,
             mode,
             schema: &schema,
         };

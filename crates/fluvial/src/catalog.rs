@@ -33,11 +33,20 @@ struct Entry {
     format: String,
     /// As given: a relative path stays relative, so that a folder may be moved as a whole.
     location: String,
+    /// What somebody says about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
 }
 
 impl Entry {
-    fn new(format: &str, location: &str) -> Self {
-        Self { format: format.to_ascii_lowercase(), location: location.to_owned() }
+    fn new(format: &str, location: &str, comment: Option<&str>) -> Self {
+        let (format, comment) = (format.to_ascii_lowercase(), comment.map(str::to_owned));
+        Self { format, location: location.to_owned(), comment }
+    }
+
+    /// Whether both are about the same table, whatever is said about it.
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.format, &self.location) == (&other.format, &other.location)
     }
 }
 
@@ -69,9 +78,15 @@ impl Catalog {
     /// # Errors
     ///
     /// `Invalid` if the name is taken by a table of another format or place.
-    pub(crate) async fn create(&self, name: &str, format: &str, location: &str) -> Result<()> {
+    pub(crate) async fn create(
+        &self,
+        name: &str,
+        format: &str,
+        location: &str,
+        comment: Option<&str>,
+    ) -> Result<()> {
         let session = self.session()?;
-        let entry = Entry::new(format, location);
+        let entry = Entry::new(format, location, comment);
         let body = serde_json::to_vec(&entry)
             .map_err(|e| Error::invalid("a table has no JSON form").with_source(e))?;
         let place = self.entry_place(&session, name)?;
@@ -93,12 +108,25 @@ impl Catalog {
     /// `Invalid` if the name is taken by a table of another format or place.
     pub(crate) async fn check(&self, name: &str, format: &str, location: &str) -> Result<()> {
         match self.find(name).await? {
-            Some(found) if found != Entry::new(format, location) => Err(Error::invalid(format!(
+            Some(found) if !found.is_same(&Entry::new(format, location, None)) => Err(Error::invalid(format!(
                 "there is a table {name} already, {} at {}: drop it first, or take another name",
                 found.format, found.location
             ))
             .with_condition("TABLE_OR_VIEW_ALREADY_EXISTS")),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether there is a table of that name.
+    pub(crate) async fn exists(&self, name: &str) -> Result<bool> {
+        Ok(self.find(name).await?.is_some())
+    }
+
+    /// What was said about a table when it was made.
+    pub(crate) async fn comment(&self, name: &str) -> Result<Option<String>> {
+        match levels(name) {
+            Ok(_) => Ok(self.find(name).await?.and_then(|entry| entry.comment)),
+            Err(_) => Ok(None),
         }
     }
 

@@ -1,8 +1,8 @@
 //! What a DataFrame can do beyond DataFusion's verbs: watermarks, Spark's grouping, writing.
 
 use crate::batch_writer::DataFrameWriter;
+use crate::hidden::with_metadata;
 use crate::session::Session;
-use crate::settings::Case;
 use crate::stream_writer::DataStreamWriter;
 use arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, lit};
 use fluvial_core::{CalendarInterval, Error, EventDuration, OperatorId, Result, WatermarkId};
 use fluvial_datafusion::from_datafusion;
 use fluvial_datafusion::plan::{OperatorNameNode, StreamingPlan, WatermarkNode, is_streaming};
+use fluvial_sources::METADATA;
 use std::sync::Arc;
 
 /// Streaming verbs of a DataFrame. All of DataFusion's verbs work on streams too: what cannot
@@ -48,6 +49,14 @@ pub trait StreamingDataFrame: Sized {
     ///
     /// `Invalid` for a name that cannot be part of a path.
     fn named(self, name: &str) -> Result<DataFrame>;
+
+    /// The same with the column `_metadata`: path, name, size and modification time of the file
+    /// that a row comes from. SQL and [`Session::select`] need only name it.
+    ///
+    /// # Errors
+    ///
+    /// `UNRESOLVED_COLUMN` if no files are read.
+    fn with_file_metadata(self) -> Result<DataFrame>;
 
     /// Writes a stream.
     ///
@@ -99,6 +108,20 @@ impl StreamingDataFrame for DataFrame {
         Ok(DataFrame::new(state, LogicalPlan::Extension(Extension { node })))
     }
 
+    fn with_file_metadata(self) -> Result<DataFrame> {
+        let (state, plan) = self.into_parts();
+        if plan.schema().has_column_with_unqualified_name(METADATA) {
+            return Ok(DataFrame::new(state, plan));
+        }
+        match with_metadata(&plan).map_err(from_datafusion)? {
+            Some(plan) => Ok(DataFrame::new(state, plan)),
+            None => {
+                Err(Error::invalid(format!("there is no column {METADATA}: no files are read"))
+                    .with_condition("UNRESOLVED_COLUMN"))
+            }
+        }
+    }
+
     fn write_stream(self) -> Result<DataStreamWriter> {
         // A stream in a subquery is refused at the start, by its own name.
         if !StreamingPlan::reads_stream(self.logical_plan()) {
@@ -127,10 +150,7 @@ impl StreamingDataFrame for DataFrame {
 fn resolve(frame: &DataFrame, name: &str) -> Result<Column> {
     let schema = frame.schema();
     let case = Session::of(frame)?.settings().case;
-    let is_meant = |column: &Column| match case {
-        Case::Sensitive => column.name == name,
-        Case::Insensitive => column.name.eq_ignore_ascii_case(name),
-    };
+    let is_meant = |column: &Column| case.same(&column.name, name);
     let mut same: Vec<Column> = schema.columns().into_iter().filter(is_meant).collect();
     match (same.pop(), same.is_empty()) {
         (Some(column), true) => Ok(column),

@@ -3,12 +3,15 @@
 use crate::session::Session;
 use crate::settings::SchemaInference;
 use crate::storage::Storage;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Fields, Schema, SchemaRef};
 use async_trait::async_trait;
 use fluvial_core::options::Options;
-use fluvial_core::{Error, Result, Source};
+use fluvial_core::{Error, NameCase, Result, Source};
 use fluvial_datafusion::plan::{SourceFolder, StreamDefinition};
-use fluvial_sources::{FileFormat, FilePlace, FileSource, FileSourceBuilder, check_local_folder};
+use fluvial_sources::{
+    FileFormat, FilePlace, FileSource, FileSourceBuilder, METADATA, check_local_folder,
+    metadata_field,
+};
 use std::sync::Arc;
 
 /// The formats of files that can be read.
@@ -21,7 +24,7 @@ pub(crate) async fn stream(
     format: &str,
     path: &str,
     schema: Option<SchemaRef>,
-    options: Options,
+    mut options: Options,
     infer: SchemaInference,
 ) -> Result<Arc<dyn StreamDefinition>> {
     let format: FileFormat = format.parse()?;
@@ -31,6 +34,12 @@ pub(crate) async fn stream(
         let root = std::path::Path::new("/").join(place.root().as_ref());
         check_local_folder(&root)?;
     }
+    let settings = session.settings();
+    if matches!(format, FileFormat::Json | FileFormat::Csv) {
+        let zone = options.take("timeZone").unwrap_or(settings.timezone);
+        options.set("timeZone", zone);
+    }
+    let case = settings.case;
     let given = schema.is_some();
     if !given && format != FileFormat::Text && infer == SchemaInference::Refused {
         return Err(Error::invalid(
@@ -39,7 +48,15 @@ pub(crate) async fn stream(
         )
         .with_condition("SCHEMA_REQUIRED"));
     }
-    let mut definition = FileDefinition { place, format, options, data: schema, schema: None };
+    let mut definition = FileDefinition {
+        place,
+        format,
+        options,
+        case,
+        data: schema,
+        schema: None,
+        metadata: false,
+    };
     let trial = Storage::temporary("schema")?;
     let trial = SourceFolder { store: trial.store, folder: trial.path };
     let whole = definition.builder(trial, infer).open().await?.schema();
@@ -51,21 +68,27 @@ pub(crate) async fn stream(
 }
 
 /// Files of one format in one place.
+#[derive(Clone)]
 struct FileDefinition {
     place: FilePlace,
     format: FileFormat,
     options: Options,
+    case: NameCase,
     /// The columns of the files.
     data: Option<SchemaRef>,
     /// All columns.
     schema: Option<SchemaRef>,
+    /// Whether `_metadata` is among them.
+    metadata: bool,
 }
 
 impl FileDefinition {
     fn builder(&self, log: SourceFolder, infer: SchemaInference) -> FileSourceBuilder {
         let builder = FileSource::builder(self.place.clone(), self.format)
             .options(self.options.clone())
+            .name_case(self.case)
             .log(log.store, log.folder);
+        let builder = if self.metadata { builder.with_metadata_column() } else { builder };
         match (&self.data, infer) {
             (Some(schema), _) => builder.schema(schema.as_ref().clone()),
             (None, SchemaInference::Allowed) => builder.infer_schema(),
@@ -82,6 +105,16 @@ impl StreamDefinition for FileDefinition {
 
     fn description(&self) -> String {
         format!("FileStreamSource[{}]", self.format)
+    }
+
+    fn with_file_metadata(&self) -> Option<Arc<dyn StreamDefinition>> {
+        let schema = self.schema.as_ref()?;
+        if self.metadata || schema.field_with_name(METADATA).is_ok() {
+            return None;
+        }
+        let fields = schema.fields().iter().cloned().chain([Arc::new(metadata_field())]);
+        let schema = Some(Arc::new(Schema::new(fields.collect::<Fields>())));
+        Some(Arc::new(Self { schema, metadata: true, ..self.clone() }))
     }
 
     async fn open(&self, log: SourceFolder) -> Result<Arc<dyn Source>> {

@@ -107,6 +107,7 @@ pub(crate) struct SinkRequest<'a> {
     pub(crate) format: &'a str,
     pub(crate) name: Option<&'a str>,
     pub(crate) partition_by: Vec<String>,
+    pub(crate) comment: Option<String>,
     pub(crate) mode: OutputMode,
     pub(crate) schema: &'a SchemaRef,
 }
@@ -194,7 +195,8 @@ fn delta(request: &SinkRequest<'_>, mut options: Options) -> Result<Output> {
         })?;
     }
     let location = delta_location(request.session, &path)?;
-    let options = DeltaOptions::parse(options, request.partition_by.clone())?;
+    let mut options = DeltaOptions::parse(options, request.partition_by.clone())?;
+    options.comment.clone_from(&request.comment);
     Ok(Output::durable(Arc::new(DeltaSink::new(location, options))))
 }
 

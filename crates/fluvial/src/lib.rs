@@ -45,6 +45,9 @@ mod clock;
 mod dataframe;
 mod files;
 mod formats;
+mod hidden;
+#[cfg(feature = "sql")]
+mod hidden_sql;
 mod memory_table;
 #[cfg(feature = "sql")]
 mod script;
@@ -66,14 +69,14 @@ pub use dataframe::{
 #[cfg(feature = "sql")]
 pub use script::{Executed, ScriptOptions};
 pub use session::{Session, SessionBuilder};
-pub use settings::{Case, SchemaInference, SessionSettings, StateBackendKind};
+pub use settings::{SchemaInference, SessionSettings, StateBackendKind};
 pub use state_backend::StatePlace;
 pub use storage::{Place, Storage};
 pub use stream_reader::{DataStreamReader, SchemaText};
 pub use stream_writer::DataStreamWriter;
 
 pub use fluvial_core::ddl::parse_ddl;
-pub use fluvial_core::{BatchId, Clock, Error, ErrorKind, OutputMode, Result};
+pub use fluvial_core::{BatchId, Clock, Error, ErrorKind, NameCase, OutputMode, Result};
 pub use fluvial_datafusion::from_datafusion;
 #[cfg(feature = "sql")]
 pub use fluvial_datafusion::sql;
@@ -84,7 +87,8 @@ pub use fluvial_engine::{
 pub use fluvial_sources::MemorySource;
 pub use {arrow, datafusion};
 
-/// What almost every program needs.
+/// What almost every program needs. An aggregate of DataFusion, such as `sum`, becomes the one of
+/// the same name in SQL when a query is planned: it overflows, and gives types, as in Spark.
 pub mod prelude {
     pub use crate::{
         OutputMode, SaveMode, Session, StreamingDataFrame, StreamingQuery, Trigger, window,

@@ -2,20 +2,23 @@
 
 use crate::dataframe::StreamingDataFrame;
 use crate::formats;
+use crate::hidden_sql;
 use crate::session::Session;
 use crate::settings::SchemaInference;
 use crate::stream_writer::DataStreamWriter;
+use arrow::datatypes::Schema;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::sql::sqlparser::ast::Query;
-use fluvial_core::ddl::parse_ddl;
+use fluvial_core::ddl::{ddl_name, parse_ddl};
 use fluvial_core::options::Options;
-use fluvial_core::{Error, OutputMode, Result};
+use fluvial_core::{Error, NameCase, OutputMode, Result};
 use fluvial_datafusion::plan::StreamTable;
 use fluvial_datafusion::sql::{
     Command, CreateStreamingTable, CreateView, Definition, DropTable, Existing, LoweredQuery,
-    Missing, Reading, Relation, SourceCall, Statement, TableName, WatermarkClause, parse_script,
+    Missing, Reading, Relation, RelationKind, SourceCall, Statement, TableName, WatermarkClause,
+    parse_script,
 };
 use fluvial_datafusion::{dialect, from_datafusion};
 use fluvial_engine::{StreamingQuery, Trigger};
@@ -94,10 +97,16 @@ async fn create_streaming_table(
     create: &CreateStreamingTable,
     options: &ScriptOptions,
 ) -> Result<Executed> {
-    let frame = plan(session, &create.query).await?;
     let table = create.name.to_string();
+    if create.existing == Existing::Keep && exists(session, create).await? {
+        return Ok(Executed::Done(format!("table {table} is there")));
+    }
+    let frame = plan(session, &create.query).await?;
+    if let Some(columns) = &create.columns {
+        check_columns(columns, &frame, session.settings().case)?;
+    }
     let properties = &create.properties;
-    let name = properties.query_name.clone().unwrap_or_else(|| create.name.table().to_owned());
+    let name = properties.query_name.clone().unwrap_or_else(|| create.name.parts().join("."));
     let trigger = match &properties.trigger {
         Some(text) => text.parse()?,
         None => options.trigger.unwrap_or_default(),
@@ -115,7 +124,7 @@ async fn create_streaming_table(
     let checkpoint = match (&properties.checkpoint_location, &options.checkpoints) {
         (Some(location), _) => Some(location.clone()),
         (None, Some(root)) if create.format.has_location() => {
-            Some(format!("{}/{}", root.trim_end_matches('/'), create.name.table()))
+            Some(format!("{}/{}", root.trim_end_matches('/'), create.name.parts().join(".")))
         }
         _ => None,
     };
@@ -125,11 +134,47 @@ async fn create_streaming_table(
     if let Some(location) = &create.location {
         writer = writer.option("path", location);
     }
+    if let Some(comment) = &create.comment {
+        writer = writer.comment(comment);
+    }
     let query = match create.format.has_location() {
         true => writer.to_table(&table).await?,
         false => writer.start().await?,
     };
     Ok(Executed::Query(name, query))
+}
+
+/// Whether there is a table of that name.
+async fn exists(session: &Session, create: &CreateStreamingTable) -> Result<bool> {
+    let name = create.name.to_string();
+    match create.format.has_location() {
+        true => session.catalog().exists(&name).await,
+        false => session.context().table_exist(name.as_str()).map_err(from_datafusion),
+    }
+}
+
+/// A list of columns says what the query must give.
+fn check_columns(columns: &Schema, frame: &DataFrame, case: NameCase) -> Result<()> {
+    let line = |name: &str, data_type| format!("{name} {}", ddl_name(data_type));
+    let given: Vec<String> =
+        frame.schema().fields().iter().map(|f| line(f.name(), f.data_type())).collect();
+    let wanted: Vec<String> =
+        columns.fields().iter().map(|f| line(f.name(), f.data_type())).collect();
+    let same = given.len() == wanted.len()
+        && frame.schema().fields().iter().zip(columns.fields()).all(|(given, wanted)| {
+            case.same(given.name(), wanted.name())
+                && ddl_name(given.data_type()) == ddl_name(wanted.data_type())
+        });
+    match same {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "the table has the columns ({}), but the query gives ({}): name and cast them in the \
+             query, or correct the list",
+            wanted.join(", "),
+            given.join(", ")
+        ))
+        .with_condition("STREAMING_TABLE_COLUMNS_MISMATCH")),
+    }
 }
 
 async fn create_view(session: &Session, view: &CreateView) -> Result<Executed> {
@@ -154,17 +199,28 @@ async fn create_view(session: &Session, view: &CreateView) -> Result<Executed> {
 
 async fn describe(session: &Session, name: &TableName) -> Result<Executed> {
     let frame = session.table(&name.to_string()).await?;
-    let lines = frame.schema().fields().iter().map(|field| {
-        format!("{} {}", field.name(), fluvial_core::ddl::ddl_name(field.data_type()))
-    });
-    Ok(Executed::Done(lines.collect::<Vec<_>>().join("\n")))
+    let lines = frame.schema().fields().iter();
+    let lines = lines.map(|field| format!("{} {}", field.name(), ddl_name(field.data_type())));
+    let comment = session.catalog().comment(&name.to_string()).await?;
+    let comment = comment.map(|comment| format!("-- {comment}"));
+    Ok(Executed::Done(comment.into_iter().chain(lines).collect::<Vec<_>>().join("\n")))
 }
 
 async fn drop_table(session: &Session, drop: &DropTable) -> Result<Executed> {
     let name = drop.name.to_string();
     let removed = session.context().deregister_table(name.as_str()).map_err(from_datafusion)?;
-    let dropped = removed.is_some() || session.catalog().drop_table(&name).await?;
-    match (dropped, drop.missing) {
+    if removed.is_some() {
+        return Ok(Executed::Done(format!("dropped {name}")));
+    }
+    let stored = match drop.kind {
+        RelationKind::Table => session.catalog().drop_table(&name).await?,
+        RelationKind::View if session.catalog().exists(&name).await? => {
+            return Err(Error::invalid(format!("{name} is a table: use DROP TABLE"))
+                .with_condition("EXPECT_VIEW_NOT_TABLE"));
+        }
+        RelationKind::View => false,
+    };
+    match (stored, drop.missing) {
         (true, _) => Ok(Executed::Done(format!("dropped {name}; its files stay"))),
         (false, Missing::Ignore) => Ok(Executed::Done(format!("there is no {name}"))),
         (false, Missing::Refuse) => Err(Error::not_found(format!("there is no table {name}"))
@@ -177,6 +233,7 @@ async fn drop_table(session: &Session, drop: &DropTable) -> Result<Executed> {
 /// Each relation is planned and given its reserved name for as long as the planning takes; the
 /// planner puts the plan in place of the name.
 async fn plan(session: &Session, lowered: &LoweredQuery) -> Result<DataFrame> {
+    let _alone = session.planning().lock().await;
     let context = session.context();
     let mut registered: Vec<&str> = Vec::new();
     let planned = async {
@@ -198,9 +255,14 @@ async fn plan(session: &Session, lowered: &LoweredQuery) -> Result<DataFrame> {
 }
 
 async fn query_frame(session: &Session, query: &Query) -> Result<DataFrame> {
+    let mut query = query.clone();
+    let exposed = hidden_sql::expose(session, &mut query).await?;
     let state = session.state();
-    let plan = dialect::plan_query(&state, query.clone()).await.map_err(from_datafusion)?;
-    Ok(DataFrame::new(state, plan))
+    let plan = dialect::plan_query(&state, query).await.map_err(from_datafusion);
+    for name in exposed {
+        session.context().deregister_table(name.as_str()).map_err(from_datafusion)?;
+    }
+    Ok(DataFrame::new(state, plan?))
 }
 
 async fn relation_frame(session: &Session, relation: &Relation) -> Result<DataFrame> {

@@ -3,6 +3,8 @@
 use crate::batch_reader::DataFrameReader;
 use crate::catalog::{CATALOG, Catalog, DEFAULT_SCHEMA};
 use crate::clock::{SystemClock, TokioSpawn};
+use crate::dataframe::StreamingDataFrame;
+use crate::hidden::{names_metadata, with_metadata};
 use crate::settings::{SessionSettings, StateBackendKind};
 use crate::state_backend::{OpenBackend, StatePlace};
 use crate::storage::Storage;
@@ -17,6 +19,7 @@ use fluvial_core::{Clock, Error, Result, StateBackend};
 use fluvial_datafusion::dialect;
 use fluvial_datafusion::from_datafusion;
 use fluvial_engine::Queries;
+use fluvial_sources::METADATA;
 use object_store::memory::InMemory;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -35,6 +38,9 @@ pub(crate) struct Inner {
     catalog: Catalog,
     base: PathBuf,
     memory: Arc<InMemory>,
+    /// Held while reserved names are in use.
+    #[cfg(feature = "sql")]
+    planning: tokio::sync::Mutex<()>,
 }
 
 /// How a DataFrame finds its session again.
@@ -105,7 +111,17 @@ impl Session {
     ///
     /// `Invalid` if it does not parse or names what is not there.
     pub fn expr(&self, sql: &str, frame: &DataFrame) -> Result<Expr> {
-        dialect::parse_expression(&self.state(), sql, frame.schema()).map_err(from_datafusion)
+        let state = self.state();
+        let parsed = dialect::parse_expression(&state, sql, frame.schema());
+        // A hidden column is there for who names it.
+        let Err(error) = parsed else { return parsed.map_err(from_datafusion) };
+        let hidden = sql.to_ascii_lowercase().contains(METADATA);
+        let plan = if hidden { with_metadata(frame.logical_plan()).ok().flatten() } else { None };
+        match plan {
+            Some(plan) => dialect::parse_expression(&state, sql, plan.schema()),
+            None => Err(error),
+        }
+        .map_err(from_datafusion)
     }
 
     /// Selects expressions; `explode(...)` and other generators become rows.
@@ -114,6 +130,10 @@ impl Session {
     ///
     /// `Invalid` if an expression does not fit the columns.
     pub fn select(&self, frame: DataFrame, exprs: Vec<Expr>) -> Result<DataFrame> {
+        let frame = match exprs.iter().any(names_metadata) {
+            true => frame.with_file_metadata()?,
+            false => frame,
+        };
         let unnested = |e: &Expr| match e.clone().unalias() {
             Expr::Unnest(unnest) => Some(*unnest.expr),
             _ => None,
@@ -156,7 +176,16 @@ impl Session {
     ///
     /// `Invalid`: an unknown name, with the nearest known one, or a value that does not fit.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
-        self.0.settings.write().unwrap_or_else(PoisonError::into_inner).set(name, value)
+        let mut settings = self.0.settings.write().unwrap_or_else(PoisonError::into_inner);
+        settings.set(name, value)?;
+        // What is planned from now on is planned with it.
+        let state = self.0.context.state_ref();
+        let mut state = state.write();
+        let applied = dialect::with_name_case(state.clone(), settings.case);
+        *state = applied;
+        let options = state.config_mut().options_mut();
+        options.execution.time_zone = Some(settings.timezone.clone());
+        Ok(())
     }
 
     /// The settings as they are now.
@@ -171,6 +200,12 @@ impl Session {
     /// The first error of a query that failed while stopping.
     pub async fn stop(&self) -> Result<()> {
         self.0.queries.stop_all().await
+    }
+
+    /// One query at a time is planned whose relations have reserved names.
+    #[cfg(feature = "sql")]
+    pub(crate) fn planning(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.planning
     }
 
     pub(crate) fn state(&self) -> SessionState {
@@ -301,7 +336,18 @@ impl SessionBuilder {
             let catalog = Catalog::new(link.clone(), warehouse);
             let memory = Arc::new(InMemory::new());
             let settings = RwLock::new(settings);
-            Inner { context, settings, queries, clock, backend, catalog, base, memory }
+            Inner {
+                context,
+                settings,
+                queries,
+                clock,
+                backend,
+                catalog,
+                base,
+                memory,
+                #[cfg(feature = "sql")]
+                planning: tokio::sync::Mutex::default(),
+            }
         });
         let session = Session(inner);
         session.catalog().register(&session);
@@ -319,5 +365,5 @@ fn state(settings: &SessionSettings, link: Weak<Inner>) -> SessionState {
     options.catalog.default_catalog = CATALOG.into();
     options.catalog.default_schema = DEFAULT_SCHEMA.into();
     let builder = SessionStateBuilder::new().with_default_features();
-    dialect::configure(config, builder).build()
+    dialect::with_name_case(dialect::configure(config, builder).build(), settings.case)
 }

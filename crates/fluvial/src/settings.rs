@@ -1,7 +1,7 @@
 //! Settings of a session, by our names and by Spark's.
 
 use fluvial_core::options::nearest;
-use fluvial_core::{Error, Result, WatermarkPolicy};
+use fluvial_core::{Error, NameCase, Result, WatermarkPolicy};
 use fluvial_engine::EmptyBatches;
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct SessionSettings {
     /// Below it a query without a checkpoint location has its checkpoint, under its name.
     pub checkpoint_location: Option<String>,
     /// Whether `k` and `K` are different columns.
-    pub case: Case,
+    pub case: NameCase,
     /// Whether a stream may find its schema in the files that are there.
     pub schema_inference: SchemaInference,
     /// Options of object stores: `storage.aws_region` and the like, without the prefix.
@@ -38,15 +38,6 @@ pub enum StateBackendKind {
     Memory,
     /// The one that [`SessionBuilder::state_backend`](crate::SessionBuilder::state_backend) gave.
     Own,
-}
-
-/// Whether the case of a name matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Case {
-    /// `k` finds `K`.
-    Insensitive,
-    /// It does not.
-    Sensitive,
 }
 
 /// Whether a stream over files may do without a schema.
@@ -69,7 +60,7 @@ impl Default for SessionSettings {
             empty_batches: EmptyBatches::WhenWanted,
             batches_retained: 100,
             checkpoint_location: None,
-            case: Case::Insensitive,
+            case: NameCase::Insensitive,
             schema_inference: SchemaInference::Refused,
             storage: BTreeMap::new(),
         }
@@ -141,7 +132,10 @@ impl SessionSettings {
             "batches.retained" => self.batches_retained = positive(name, value)? as usize,
             "checkpoint.location" => self.checkpoint_location = Some(value.to_owned()),
             "case.sensitive" => {
-                self.case = if boolean(name, value)? { Case::Sensitive } else { Case::Insensitive }
+                self.case = match boolean(name, value)? {
+                    true => NameCase::Sensitive,
+                    false => NameCase::Insensitive,
+                }
             }
             _ => {
                 self.schema_inference = match boolean(name, value)? {

@@ -22,6 +22,7 @@ pub struct DataStreamWriter {
     trigger: Trigger,
     name: Option<String>,
     partition_by: Vec<String>,
+    comment: Option<String>,
     options: Options,
 }
 
@@ -37,6 +38,7 @@ impl DataStreamWriter {
             trigger: Trigger::Default,
             name: None,
             partition_by: Vec::new(),
+            comment: None,
             options,
         }
     }
@@ -69,6 +71,12 @@ impl DataStreamWriter {
     /// Columns that name folders.
     pub fn partition_by<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.partition_by = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What the table is, for people: kept when [`Self::to_table`] makes it.
+    pub fn comment(mut self, text: impl Into<String>) -> Self {
+        self.comment = Some(text.into());
         self
     }
 
@@ -124,8 +132,9 @@ impl DataStreamWriter {
         }
         let session = self.session.clone();
         session.catalog().check(name, &format, &location).await?;
+        let comment = self.comment.clone();
         let query = self.start().await?;
-        session.catalog().create(name, &format, &location).await?;
+        session.catalog().create(name, &format, &location, comment.as_deref()).await?;
         Ok(query)
     }
 
@@ -150,6 +159,7 @@ impl DataStreamWriter {
                     format: self.format.as_deref().unwrap_or("parquet"),
                     name: self.name.as_deref(),
                     partition_by: self.partition_by,
+                    comment: self.comment,
                     mode,
                     schema: plan.schema(),
                 };

@@ -126,10 +126,7 @@ impl Aggregation {
 
     /// How its input's watermark passes it.
     pub fn output_watermark(&self) -> OutputWatermark {
-        match self.config.event_time {
-            EventTimeKey::None => OutputWatermark::Ends,
-            EventTimeKey::Column(_) | EventTimeKey::Window(_) => OutputWatermark::Passes,
-        }
+        self.config.event_time.output_watermark()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which column of a row is its event time, and which rows came too late.
 
+use crate::watermark::OutputWatermark;
 use crate::window::window_ends;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, TimestampMicrosecondArray};
 use arrow::buffer::BooleanBuffer;
@@ -18,6 +19,15 @@ pub enum EventTimeKey {
 }
 
 impl EventTimeKey {
+    /// How the watermark of the input passes an operator with such a key: its rows leave when
+    /// their time is passed, or have no event time.
+    pub fn output_watermark(self) -> OutputWatermark {
+        match self {
+            Self::None => OutputWatermark::Ends,
+            Self::Column(_) | Self::Window(_) => OutputWatermark::Passes,
+        }
+    }
+
     /// The position of the column.
     pub fn column(self) -> Option<usize> {
         match self {

@@ -38,9 +38,7 @@ impl Limit {
     }
 
     /// How its input's watermark passes it.
-    pub fn output_watermark(&self) -> OutputWatermark {
-        OutputWatermark::Passes
-    }
+    pub const OUTPUT_WATERMARK: OutputWatermark = OutputWatermark::Passes;
 }
 
 impl Operator for Limit {

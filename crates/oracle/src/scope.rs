@@ -21,11 +21,7 @@ const LATER: &[&str] = &[
 ];
 
 /// Cases that need something on the roadmap that their plan does not show.
-const LATER_CASES: &[(&str, &str)] = &[
-    ("suite_agg_names_differ_in_case", "columns whose names differ in case only"),
-    ("suite_file_metadata_column", "the hidden column _metadata"),
-    ("suite_set_except_all_static_update", "EXCEPT ALL of a stream, which counts duplicates"),
-];
+const LATER_CASES: &[(&str, &str)] = &[];
 
 /// The scope of a case.
 pub fn scope_of(case: &Case) -> Scope {

@@ -3,16 +3,19 @@
 
 use super::guard::guard_all;
 use super::operators;
+use crate::functions;
 use crate::functions::cast::{arrow_agrees, can_cast, cast_expr, try_cast_expr};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::expr_rewriter::{FunctionRewrite, NamePreserver};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Arithmetic and casts built in Rust (`col("a") + lit(1)`), before types are coerced.
+/// Arithmetic, casts and aggregates built in Rust (`sum(col("a") + lit(1))`), before types are
+/// coerced.
 #[derive(Debug)]
 pub(super) struct SparkOperators;
 
@@ -34,6 +37,14 @@ impl FunctionRewrite for SparkOperators {
                     _ => Ok(Transformed::no(expr)),
                 }
             }
+            // Ours know no order of their own.
+            Expr::AggregateFunction(call) => match functions::aggregate_of_spark(&call.func) {
+                Some(func) if call.params.order_by.is_empty() => {
+                    let call = AggregateFunction { func, params: call.params.clone() };
+                    Ok(Transformed::yes(Expr::AggregateFunction(call)))
+                }
+                _ => Ok(Transformed::no(expr)),
+            },
             _ => spark_cast(expr, schema),
         }
     }

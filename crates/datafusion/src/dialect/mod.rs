@@ -29,7 +29,9 @@ mod set_operations;
 mod syntax;
 mod types;
 
+pub(crate) use set_operations::is_except_all;
+
 pub use lower::{lower_expression, lower_query};
 pub use parse::{parse_expression, parse_projection, plan_query, plan_sql};
-pub use session::{configure, session_state_builder};
+pub use session::{configure, session_state_builder, with_name_case};
 pub use syntax::SparkDialect;

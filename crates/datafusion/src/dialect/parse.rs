@@ -4,6 +4,7 @@ use super::lower::{lower_expression, lower_query};
 use super::names;
 use super::pretty;
 use super::refusal;
+use super::session::name_case;
 use super::set_operations;
 use super::syntax::SparkDialect;
 use crate::functions::error::spark;
@@ -14,6 +15,7 @@ use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias, Query, Statement};
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
+use fluvial_core::NameCase;
 
 /// Misspelt names that a query may have before we stop correcting.
 const CORRECTIONS_MAX: usize = 256;
@@ -73,7 +75,9 @@ fn syntax_error(text: &str, what: &str) -> DataFusionError {
 }
 
 fn plan(state: &SessionState, mut expr: SqlExpr, schema: &DFSchema) -> Result<Expr> {
-    names::respell_expression(&mut expr, schema);
+    if name_case(state) == NameCase::Insensitive {
+        names::respell_expression(&mut expr, schema);
+    }
     lower_expression(&mut expr);
     state
         .create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, schema)
@@ -99,6 +103,7 @@ pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Resu
         let right = Box::pin(plan_lowered(state, right)).await?;
         return set_operations::except_all(state, left, right);
     }
+    let case = name_case(state);
     let mut corrections = 0;
     loop {
         let statement = Statement::Query(Box::new(query.clone()));
@@ -109,6 +114,7 @@ pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Resu
         };
         corrections += 1;
         let corrected = corrections <= CORRECTIONS_MAX
+            && case == NameCase::Insensitive
             && names::correction(&error).is_some_and(|correction| correction.apply(&mut query));
         if !corrected {
             return Err(refusal::named(error));

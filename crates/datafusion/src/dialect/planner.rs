@@ -21,11 +21,15 @@ use datafusion::logical_expr::{
     Between, Case, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use fluvial_core::NameCase;
 use std::sync::Arc;
 
 /// Plans operators, literals and field access as Spark does.
-#[derive(Debug)]
-pub(super) struct SparkPlanner;
+#[derive(Debug, Default)]
+pub(super) struct SparkPlanner {
+    /// How fields are found.
+    pub(super) case: NameCase,
+}
 
 impl ExprPlanner for SparkPlanner {
     fn plan_binary_op(
@@ -65,7 +69,7 @@ impl ExprPlanner for SparkPlanner {
                 let container = expr.expr.get_type(schema)?;
                 match container {
                     DataType::Map(..) => collection::subscript(expr.expr.clone(), lit(name)),
-                    _ => field(expr.expr.clone(), &container, name)?,
+                    _ => field(expr.expr.clone(), &container, name, self.case)?,
                 }
             }
             GetFieldAccess::ListIndex { key } => {
@@ -94,8 +98,8 @@ impl ExprPlanner for SparkPlanner {
                     (collection::subscript(expr, lit(name)), value.clone())
                 }
                 _ => {
-                    let next = field_type(&data_type, name)?;
-                    (field(expr, &data_type, name)?, next)
+                    let next = field_type(&data_type, name, self.case)?;
+                    (field(expr, &data_type, name, self.case)?, next)
                 }
             };
         }
@@ -197,24 +201,29 @@ fn operator(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
-fn field_type(container: &DataType, name: &str) -> Result<DataType> {
+fn field_type(container: &DataType, name: &str, case: NameCase) -> Result<DataType> {
     match container {
-        DataType::Struct(fields) => Ok(collection::find_field(fields, name)?.data_type().clone()),
+        DataType::Struct(fields) => {
+            Ok(collection::find_field(fields, name, case)?.data_type().clone())
+        }
         DataType::List(item) => {
-            let inner = field_type(item.data_type(), name)?;
+            let inner = field_type(item.data_type(), name, case)?;
             Ok(fluvial_core::ddl::array_of(inner))
         }
         other => Err(no_field(other, name)),
     }
 }
 
-fn field(expr: Expr, container: &DataType, name: &str) -> Result<Expr> {
+fn field(expr: Expr, container: &DataType, name: &str, case: NameCase) -> Result<Expr> {
     match container {
         DataType::Struct(fields) => {
-            let exact = collection::find_field(fields, name)?.name().clone();
+            let exact = collection::find_field(fields, name, case)?.name().clone();
             Ok(scalar(core_functions::get_field(), vec![expr, lit(exact)]))
         }
-        DataType::List(_) => Ok(collection::fields_of_items(expr, name)),
+        DataType::List(_) => {
+            field_type(container, name, case)?;
+            Ok(collection::fields_of_items(expr, name))
+        }
         other => Err(no_field(other, name)),
     }
 }

@@ -3,11 +3,17 @@
 
 use datafusion::common::{Column, Result, plan_datafusion_err, plan_err};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Union, col, lit};
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, SetOperator, SetQuantifier};
 
 /// Name of the column that counts rows up on the left side and down on the right.
-const COUNT: &str = "__count";
+const COUNT: &str = "__except_all_count";
+
+/// Whether a union has the two sides of an `EXCEPT ALL`: a table may be one of them. As in Spark,
+/// the table's rows are then taken away in every batch.
+pub(crate) fn is_except_all(union: &Union) -> bool {
+    union.schema.fields().last().is_some_and(|field| field.name() == COUNT)
+}
 
 /// The two sides, if the query is nothing but an `EXCEPT ALL`.
 pub(super) fn sides_of_except_all(query: &Query) -> Option<(Query, Query)> {

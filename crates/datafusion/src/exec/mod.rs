@@ -5,6 +5,7 @@
 
 mod batch_input;
 mod batch_run;
+mod draw;
 mod exchange;
 mod key_route;
 mod late_filter;
@@ -14,6 +15,7 @@ mod watermark;
 
 pub(crate) use batch_input::BatchInputExec;
 pub(crate) use batch_run::{BatchRun, OperatorTotals, OperatorWatermarks};
+pub(crate) use draw::DrawExec;
 pub(crate) use exchange::{ExchangeExec, Gather};
 pub(crate) use key_route::{KeyRoute, ToNothingsOwner};
 pub(crate) use late_filter::LateFilterExec;

@@ -24,6 +24,8 @@ pub(crate) use arithmetic::negate_udf;
 use string::reverse as string_reverse;
 
 use datafusion::logical_expr::ScalarUDF;
+pub(crate) use math::{Draw, DrawCall, next as next_random};
+pub(crate) use registry::aggregate_of_spark;
 pub use registry::{aggregate_functions, register_all, scalar_functions};
 use std::sync::Arc;
 pub use window::{session_window_udf, window_time_udf, window_udf};

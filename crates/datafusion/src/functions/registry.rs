@@ -7,7 +7,7 @@ use super::{negate_udf, session_window_udf, window_time_udf, window_udf};
 use datafusion::common::Result;
 use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Scalar functions, in order of registration: a later one replaces an earlier one.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
@@ -26,6 +26,14 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
 /// Aggregate functions, in order of registration.
 pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     aggregate::functions()
+}
+
+/// The aggregate of Spark that has the name of `function`, if it is another one.
+pub(crate) fn aggregate_of_spark(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
+    static ALL: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(aggregate_functions);
+    // A later one replaces an earlier one.
+    let ours = ALL.iter().rev().find(|ours| ours.name() == function.name())?;
+    (ours.as_ref() != function).then(|| Arc::clone(ours))
 }
 
 /// Registers all functions; what has the same name is replaced.

@@ -9,11 +9,10 @@ use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, cast, lit,
+    Volatility, cast,
 };
 use datafusion::scalar::ScalarValue;
-use fluvial_core::{BatchId, BatchTime};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use fluvial_core::BatchTime;
 
 const PLACEHOLDER: &str = "batch_time";
 
@@ -63,37 +62,13 @@ pub(crate) fn hide_clock(plan: LogicalPlan) -> Result<LogicalPlan> {
     })
 }
 
-/// Functions that draw numbers, which a replay must draw again.
-const RANDOM: &[&str] = &["rand", "random", "randn"];
-
-/// Puts the batch's time in place of the placeholder, and gives a seed to what draws numbers
-/// without one: the batch and the place in the query.
-pub(crate) fn bind_batch(
-    plan: LogicalPlan,
-    batch: BatchId,
-    time: BatchTime,
-) -> Result<LogicalPlan> {
+/// Puts the batch's time in place of the placeholder.
+pub(crate) fn bind_batch(plan: LogicalPlan, time: BatchTime) -> Result<LogicalPlan> {
     let micros = time.0.saturating_mul(1000);
     let value = ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
-    let mut drawn = 0_u64;
     rewrite_calls(plan, &mut |call| {
-        let name = call.func.name();
-        if name == PLACEHOLDER {
-            return Some(Expr::Literal(value.clone(), None));
-        }
-        if RANDOM.contains(&name) && call.args.is_empty() {
-            drawn += 1;
-            let seed = xxh3_64_with_seed(&batch.0.to_le_bytes(), drawn) as i64;
-            return Some(call.func.call(vec![lit(seed)]));
-        }
-        None
+        (call.func.name() == PLACEHOLDER).then(|| Expr::Literal(value.clone(), None))
     })
-}
-
-/// A condition that never holds and that nothing folds or moves.
-pub(crate) fn never() -> Expr {
-    let time = ScalarUDF::from(BatchTimePlaceholder(Signature::nullary(Volatility::Volatile)));
-    time.call(Vec::new()).is_null()
 }
 
 fn rewrite_calls(

@@ -5,7 +5,9 @@
 
 mod set_operation;
 
+use super::draw_node::draws;
 use super::{EventTimeGroup, StreamAggregateNode, WatermarkNode, is_streaming};
+use crate::dialect::is_except_all;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SkipType};
@@ -137,7 +139,9 @@ fn operation(node: &LogicalPlan, mode: OutputMode) -> fluvial_core::Result<()> {
             }
             Ok(())
         }
-        LogicalPlan::Union(union) if union.inputs.iter().any(|input| !is_streaming(input)) => {
+        LogicalPlan::Union(union)
+            if union.inputs.iter().any(|input| !is_streaming(input)) && !is_except_all(union) =>
+        {
             Err(refuse(
                 "STREAMING_UNION_WITH_BATCH_NOT_SUPPORTED",
                 "a union of a stream and a table is not supported: read the table as a stream",
@@ -165,6 +169,16 @@ fn operation(node: &LogicalPlan, mode: OutputMode) -> fluvial_core::Result<()> {
 
 fn volatile_functions(node: &LogicalPlan) -> fluvial_core::Result<()> {
     for expr in node.expressions() {
+        // Elsewhere it has been given the bits that it draws from.
+        if draws(&expr) {
+            return Err(refuse(
+                "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+                format!(
+                    "what draws at random may stand in SELECT, WHERE and aggregates of a stream \
+                     only: {expr}"
+                ),
+            ));
+        }
         let unusable = expr.exists(|e| {
             Ok(matches!(e, Expr::ScalarFunction(call)
                 if call.func.name() == "monotonically_increasing_id"))

@@ -4,6 +4,7 @@
 //! The first changes the watermark: rows that a filter removes do not advance it. The second
 //! keeps groups out of the state that nobody would see.
 
+use super::never::is_never;
 use super::{StreamAggregateNode, WatermarkNode};
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
@@ -105,6 +106,8 @@ impl OptimizerRule for PushFilterBelowAggregate {
     }
 }
 
+/// What never holds moves too, whatever it looks at.
 fn may_move(predicate: &Expr, watermark: &WatermarkNode) -> bool {
-    !predicate.is_volatile() && !predicate.column_refs().contains(&watermark.column)
+    is_never(predicate)
+        || !predicate.is_volatile() && !predicate.column_refs().contains(&watermark.column)
 }

@@ -1,9 +1,11 @@
 //! Physical plans for streaming nodes.
 
+use super::draw_node::DrawNode;
 use super::window_columns;
 use super::{EventTimeGroup, StreamAggregateNode, StreamLimitNode, WatermarkNode};
 use crate::exec::{
-    BatchRun, ExchangeExec, KeyRoute, LateFilterExec, StatefulExec, ToNothingsOwner, WatermarkExec,
+    BatchRun, DrawExec, ExchangeExec, KeyRoute, LateFilterExec, StatefulExec, ToNothingsOwner,
+    WatermarkExec,
 };
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -44,6 +46,11 @@ impl ExtensionPlanner for StreamPlanner {
             let column = watermark.column_index()?;
             let exec = WatermarkExec::new(input, column, watermark.id.clone(), schema);
             return Ok(Some(Arc::new(exec)));
+        }
+        if let Some(draw) = any.downcast_ref::<DrawNode>() {
+            let schema = Arc::new(draw.schema().as_arrow().clone());
+            let seeds = draw.places.iter().map(|place| (place.number, place.seed)).collect();
+            return Ok(Some(Arc::new(DrawExec::new(input, seeds, schema))));
         }
         if let Some(aggregate) = any.downcast_ref::<StreamAggregateNode>() {
             let planned = AggregatePlan { planner, session, planning, node: aggregate };
@@ -174,13 +181,18 @@ fn aggregation(
         .zip(&node.key_names)
         .map(|(i, name)| Arc::new(schema.field(i).as_ref().clone().with_name(name)))
         .collect();
-    let time = match node.event_time() {
+    let time = event_time_key(node);
+    Aggregation::new(groups, aggregates.to_vec(), time, node.meaning.clone())
+        .map_err(crate::error::plan)
+}
+
+/// The event time among the groups of an aggregation, as its operator knows it.
+pub(super) fn event_time_key(node: &StreamAggregateNode) -> EventTimeKey {
+    match node.event_time() {
         EventTimeGroup::None => EventTimeKey::None,
         EventTimeGroup::Column(i) => EventTimeKey::Column(i),
         EventTimeGroup::Window(i) => EventTimeKey::Window(i),
-    };
-    Aggregation::new(groups, aggregates.to_vec(), time, node.meaning.clone())
-        .map_err(crate::error::plan)
+    }
 }
 
 /// The operator of each stateful node of a template, for asking about its state and its wishes.

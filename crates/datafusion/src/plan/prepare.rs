@@ -5,7 +5,9 @@
 //! 3. streaming nodes take the place of aggregations and limits, and get their names;
 //! 4. DataFusion optimises, and moves nothing across our nodes.
 
+use super::draw_node::place_draws;
 use super::filter_pushdown::{PushFilterBelowAggregate, PushFilterBelowWatermark};
+use super::never::never;
 use super::{
     OperatorNameNode, StreamAggregateNode, StreamDefinition, StreamLimitNode, StreamTable,
     WatermarkNode,
@@ -94,7 +96,7 @@ impl StreamingPlan {
 
 fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<StreamingPlan> {
     check::before_analysis(&plan, mode).map_err(crate::error::plan)?;
-    let plan = batch_time::hide_clock(plan)?;
+    let plan = place_draws(batch_time::hide_clock(plan)?)?;
     let options = state.config_options();
     let plan = state.analyzer().execute_and_check(plan, options, |_, _| {})?;
     check::supported(&plan, mode)?;
@@ -187,8 +189,8 @@ impl Names {
                 Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })))
             }
             // DataFusion would move it below whatever it filters, and rows must not be lost there.
-            LogicalPlan::Filter(filter) if is_streaming(&filter.input) && is_never(&filter) => {
-                let predicate = batch_time::never();
+            LogicalPlan::Filter(filter) if is_streaming(&filter.input) && filters_all(&filter) => {
+                let predicate = never(&filter.input);
                 let filter = Filter::try_new(predicate, filter.input)?;
                 Ok(Transformed::yes(LogicalPlan::Filter(filter)))
             }
@@ -277,7 +279,7 @@ impl Names {
 }
 
 /// Whether a filter lets nothing through.
-fn is_never(filter: &Filter) -> bool {
+fn filters_all(filter: &Filter) -> bool {
     matches!(&filter.predicate, Expr::Literal(ScalarValue::Boolean(Some(false) | None), _))
 }
 

@@ -17,6 +17,12 @@ pub trait StreamDefinition: Send + Sync {
     /// Kind and place for people, without secrets.
     fn description(&self) -> String;
 
+    /// The same source with the hidden column `_metadata`, the file that a row comes from; `None`
+    /// if it has no files.
+    fn with_file_metadata(&self) -> Option<Arc<dyn StreamDefinition>> {
+        None
+    }
+
     /// Opens the source for one run of one query.
     ///
     /// # Errors

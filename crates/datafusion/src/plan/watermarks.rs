@@ -1,13 +1,16 @@
 //! Watermarks from operator to operator.
 //!
-//! A watermark definition puts out the query's combined watermark. Every operator above passes on
-//! the lowest watermark of its inputs, or what it may still emit if that is lower; inputs without
-//! a watermark do not count. This is done twice a batch, for the late and the evicting one.
+//! A watermark definition puts out the query's combined watermark. What a stateful operator puts
+//! out is its own rule, [`OutputWatermark`]; everything else passes on the lowest watermark of its
+//! inputs. Inputs without a definition below them, tables for one, do not count. This is done
+//! twice a batch, for the late and the evicting one.
 
+use super::physical::event_time_key;
 use super::{StreamAggregateNode, StreamLimitNode, WatermarkNode};
 use crate::exec::OperatorWatermarks;
 use datafusion::logical_expr::{Extension, LogicalPlan};
 use fluvial_core::{EventTime, EvictWatermark, LateWatermark, OperatorId};
+use fluvial_operators::{Limit, OutputWatermark};
 use std::any::Any;
 use std::collections::BTreeMap;
 
@@ -29,36 +32,38 @@ pub(crate) fn operator_watermarks(
         .collect()
 }
 
-/// The output watermark of `plan`; `None` is none, or none yet.
+/// The watermark of some rows, if they have one: `Some(None)` is none yet.
+type Watermark = Option<Option<EventTime>>;
+
+/// The output watermark of `plan`.
 fn propagate(
     plan: &LogicalPlan,
     query: Option<EventTime>,
     inputs: &mut BTreeMap<OperatorId, Option<EventTime>>,
-) -> Option<EventTime> {
-    let mut children = Vec::new();
-    for input in plan.inputs() {
-        children.push(propagate(input, query, inputs));
+) -> Watermark {
+    let below: Vec<Watermark> =
+        plan.inputs().into_iter().map(|input| propagate(input, query, inputs)).collect();
+    let known: Vec<Option<EventTime>> = below.into_iter().flatten().collect();
+    let passed = (!known.is_empty()).then(|| OutputWatermark::Passes.of(&known));
+    let LogicalPlan::Extension(Extension { node }) = plan else { return passed };
+    let any = node.as_any();
+    if any.is::<WatermarkNode>() {
+        return Some(query);
     }
-    let input = children.into_iter().flatten().min();
-    match plan {
-        LogicalPlan::Extension(Extension { node }) => {
-            let any = node.as_any();
-            if any.is::<WatermarkNode>() {
-                return query;
-            }
-            if let Some(operator) = operator_of(any) {
-                inputs.insert(operator.clone(), input);
-            }
-            input
-        }
-        _ => input,
+    let Some((operator, rule)) = rule_of(any) else { return passed };
+    inputs.insert(operator.clone(), passed.flatten());
+    match rule {
+        OutputWatermark::Ends => None,
+        rule => (!known.is_empty()).then(|| rule.of(&known)),
     }
 }
 
-/// The stateful operator that a logical node is, if it is one.
-pub(crate) fn operator_of(node: &dyn Any) -> Option<&OperatorId> {
+/// The stateful operator that a logical node is, and what it makes of the watermark.
+fn rule_of(node: &dyn Any) -> Option<(&OperatorId, OutputWatermark)> {
     if let Some(aggregate) = node.downcast_ref::<StreamAggregateNode>() {
-        return Some(&aggregate.operator);
+        let key = event_time_key(aggregate);
+        return Some((&aggregate.operator, key.output_watermark()));
     }
-    node.downcast_ref::<StreamLimitNode>().map(|limit| &limit.operator)
+    let limit = node.downcast_ref::<StreamLimitNode>()?;
+    Some((&limit.operator, Limit::OUTPUT_WATERMARK))
 }

@@ -2,17 +2,22 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod ansi;
 mod book;
 mod clock;
+mod draws;
 mod evolution;
 mod golden;
 mod jobs;
 mod listeners;
+mod names;
 mod own_parts;
 mod queries;
 mod replay;
 mod s3;
+mod statements;
 mod tables;
+mod traps;
 
 // The examples, as people copy them; the tests have a main of their own.
 #[expect(dead_code)]

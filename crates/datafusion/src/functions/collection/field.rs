@@ -9,6 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use fluvial_core::NameCase;
 use std::sync::Arc;
 
 /// The field of that name: the exact one, or the only one that differs in case.
@@ -16,11 +17,15 @@ use std::sync::Arc;
 /// # Errors
 ///
 /// `FIELD_NOT_FOUND`, `AMBIGUOUS_REFERENCE_TO_FIELDS`.
-pub(crate) fn find_field<'a>(fields: &'a Fields, name: &str) -> Result<&'a FieldRef> {
+pub(crate) fn find_field<'a>(
+    fields: &'a Fields,
+    name: &str,
+    case: NameCase,
+) -> Result<&'a FieldRef> {
     if let Some(field) = fields.iter().find(|f| f.name() == name) {
         return Ok(field);
     }
-    let mut same = fields.iter().filter(|f| f.name().eq_ignore_ascii_case(name));
+    let mut same = fields.iter().filter(|f| case.same(f.name(), name));
     match (same.next(), same.next()) {
         (Some(field), None) => Ok(field),
         (Some(_), Some(_)) => Err(spark(
@@ -61,7 +66,7 @@ impl FieldsOfItems {
                 format!("cannot take `{}` out of an array of {}", self.field, item.data_type()),
             ));
         };
-        find_field(fields, &self.field).cloned()
+        find_field(fields, &self.field, NameCase::Insensitive).cloned()
     }
 }
 

@@ -6,6 +6,8 @@ mod random;
 mod rounding;
 mod whole;
 
+pub(crate) use random::{Draw, DrawCall, next};
+
 use crate::functions::function::Spec;
 use datafusion::logical_expr::ScalarUDF;
 use std::sync::Arc;

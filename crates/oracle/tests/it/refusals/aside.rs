@@ -11,7 +11,7 @@ pub(super) enum Why {
     StreamJoin,
     /// State functions of the user come with the other stateful operators.
     StateFunctions,
-    /// `ROLLUP`, `CUBE`, `GROUPING SETS` and `EXCEPT ALL` over streams: on the roadmap.
+    /// `ROLLUP`, `CUBE` and `GROUPING SETS` over streams: on the roadmap.
     GroupingSets,
     /// Text as a sink comes with the other file formats.
     TextSink,
@@ -122,10 +122,7 @@ pub(super) const ASIDE: &[(Why, &[&str])] = &[
             "tws_timer_in_none",
         ],
     ),
-    (
-        Why::GroupingSets,
-        &["cube", "rollup", "suite_except_all_stream_static_update", "suite_grouping_sets_sql"],
-    ),
+    (Why::GroupingSets, &["cube", "rollup", "suite_grouping_sets_sql"]),
     (Why::TextSink, &["suite_sink_text_long"]),
     (
         Why::NoSuchCall,

@@ -41,6 +41,8 @@ fn sorted_and_limited() -> Vec<Entry> {
 
 fn sets() -> Vec<Entry> {
     vec![
+        accepted("suite_except_all_stream_static_update")
+            .sql(Update, "SELECT k FROM events EXCEPT ALL SELECT pk FROM people"),
         sparks("except", &["append", "watermark"])
             .sql(Append, "SELECT k FROM events EXCEPT SELECT pk FROM people"),
         ours("suite_except_static_stream", SET, &["EXCEPT"])
