@@ -1,6 +1,6 @@
 //! Everything that must hold before a change lands.
 
-use crate::{cargo, cargo_output, tidy};
+use crate::{cargo, cargo_output, cargo_with, s3, tidy};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ const STEPS: &[Step] = &[
     ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
     ("documentation", documentation),
     ("features", features),
-    ("tests", || cargo(&["test", "--workspace"])),
+    ("tests", tests),
 ];
 
 /// Runs every step, the quick ones first, and stops at the first that fails.
@@ -41,16 +41,16 @@ fn features() -> Result<()> {
 }
 
 fn documentation() -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo)
-        .args(["doc", "--workspace", "--no-deps"])
-        .env("RUSTDOCFLAGS", "--deny warnings")
-        .current_dir(crate::root())
-        .status()?;
-    if !status.success() {
-        bail!("the documentation has warnings");
-    }
-    Ok(())
+    cargo_with(&[("RUSTDOCFLAGS", "--deny warnings")], &["doc", "--workspace", "--no-deps"])
+}
+
+/// All tests, with a hundred kills instead of ten, and on S3 if a server can be had.
+fn tests() -> Result<()> {
+    let server = s3::server()?;
+    let address = server.as_ref().map(s3::Server::address);
+    let mut variables = vec![("FLUVIAL_KILLS", "100")];
+    variables.extend(address.as_deref().map(|address| (s3::VARIABLE, address)));
+    cargo_with(&variables, &["test", "--workspace"])
 }
 
 /// Each crate that is used alone is checked as it is used: alone.

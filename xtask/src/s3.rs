@@ -13,19 +13,28 @@ const MOTO: &str = "moto[server]==5.2.5";
 const BUCKET: &str = "fluvial";
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// Runs what has to be tested on S3; says so where no server can be had.
+/// The variable that tells the tests where the server is.
+pub(crate) const VARIABLE: &str = "FLUVIAL_S3";
+
+/// Runs what has to be tested on S3.
 pub(crate) fn run() -> Result<()> {
-    let program = match server_program() {
-        Ok(program) => program,
-        Err(why) => {
-            println!("s3: skipped, because there is no server to test against: {why:#}");
-            return Ok(());
-        }
-    };
-    let server = Server::start(&program)?;
-    let address = format!("http://127.0.0.1:{}", server.port);
+    let Some(server) = server()? else { return Ok(()) };
     let test = ["test", "--package", "fluvial-cli", "--package", "fluvial", "--test", "it"];
-    cargo_with(&[("FLUVIAL_S3", &address)], &[&test[..], &["s3::", "--", "--nocapture"]].concat())
+    cargo_with(
+        &[(VARIABLE, &server.address())],
+        &[&test[..], &["s3::", "--", "--nocapture"]].concat(),
+    )
+}
+
+/// A server; says so where none can be had.
+pub(crate) fn server() -> Result<Option<Server>> {
+    match server_program() {
+        Ok(program) => Server::start(&program).map(Some),
+        Err(why) => {
+            println!("s3: SKIPPED, because there is no server to test against: {why:#}");
+            Ok(None)
+        }
+    }
 }
 
 /// Installs the server beside what is built, unless it is there.
@@ -53,7 +62,7 @@ fn quietly(command: &mut Command) -> Result<()> {
 }
 
 /// A server that ends with this value.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     port: u16,
 }
@@ -77,6 +86,10 @@ impl Server {
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(server)
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
     }
 
     /// Any signature will do, but there has to be one.

@@ -4,6 +4,7 @@ use crate::parts::around::sink_around;
 use crate::parts::query::{Parts, What};
 use crate::parts::sink::{batches, visible};
 use crate::parts::source::Script;
+use crate::parts::state::Reformatted;
 use crate::world::{commit, fail, go, newest, parts, plan};
 use fluvial_core::{
     BatchId, CommitOutcome, ErrorKind, KeyGroupCount, Note, OutputMode, Result, Sink, SinkSpec,
@@ -310,6 +311,20 @@ fn a_changed_window_is_refused_before_anything_runs() {
     let changed = Parts { what: What::Windows(5), ..parts(&disk, "second", &source) };
     let error = fail(&changed);
     assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(disk.contents(), before);
+}
+
+#[test]
+fn state_of_another_format_is_refused_before_anything_runs() {
+    let (disk, source) = (Disk::new(), Script::new(&ROWS));
+    go(&parts(&disk, "first", &source));
+    let before = disk.contents();
+    let query = parts(&disk, "second", &source);
+    let state = Arc::new(Reformatted(Arc::clone(&query.state)));
+    let error = fail(&Parts { state, ..query });
+    assert_eq!(error.condition(), Some("STATE_FORMAT_CHANGED"), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("\"snapshots\"") && text.contains("\"other\""), "{text}");
     assert_eq!(disk.contents(), before);
 }
 

@@ -22,7 +22,11 @@ fn documented() -> Vec<(&'static str, &'static str)> {
 }
 
 /// Runs a script until all is read; gives its query.
-async fn run(folder: &Path, script: &str, settings: &[(&str, &str)]) -> Result<StreamingQuery> {
+pub(crate) async fn run(
+    folder: &Path,
+    script: &str,
+    settings: &[(&str, &str)],
+) -> Result<StreamingQuery> {
     let mut builder = Session::builder().base_dir(folder);
     for (name, value) in settings {
         builder = builder.config(*name, *value);

@@ -14,6 +14,7 @@ mod names;
 mod own_parts;
 mod queries;
 mod replay;
+mod restarts;
 mod s3;
 mod statements;
 mod tables;

@@ -163,3 +163,31 @@ impl StateStore for Store {
         Ok(SealedStore { id: self.id, groups: self.groups, base: self.base, rows, change })
     }
 }
+
+/// A backend that says that it writes another format.
+pub(crate) struct Reformatted(pub(crate) Arc<dyn StateBackend>);
+
+#[async_trait]
+impl StateBackend for Reformatted {
+    fn format(&self) -> &str {
+        "other"
+    }
+
+    async fn open(
+        &self,
+        id: &StoreId,
+        groups: KeyGroupRange,
+        version: StateVersion,
+        snapshots: &[Snapshot],
+    ) -> Result<Box<dyn StateStore>> {
+        self.0.open(id, groups, version, snapshots).await
+    }
+
+    async fn commit(&self, sealed: Vec<SealedStore>) -> Result<Vec<Snapshot>> {
+        self.0.commit(sealed).await
+    }
+
+    async fn retain(&self, live: &[Snapshot]) -> Result<()> {
+        self.0.retain(live).await
+    }
+}
