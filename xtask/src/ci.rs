@@ -1,6 +1,6 @@
 //! Everything that must hold before a change lands.
 
-use crate::{cargo, cargo_output, cargo_with, s3, tidy};
+use crate::{cargo, cargo_output, cargo_with, peers, s3, tidy};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
@@ -19,6 +19,7 @@ const STEPS: &[Step] = &[
     ("documentation", documentation),
     ("features", features),
     ("tests", tests),
+    ("the Python reader of Delta", || peers::run(&["delta".to_owned()])),
 ];
 
 /// Runs every step, the quick ones first, and stops at the first that fails.

@@ -23,6 +23,7 @@ cargo xtask <command>
   small-crates     what people use alone has no heavy dependencies
   kills [N]        kills the program N times (a hundred) in the middle of the clickstream job
   s3               checkpoints and tables on S3, if a server can be had (moto, from PyPI)
+  bench [NAME]     the benchmarks, all or those of one file: see docs/src/performance.md
   demo             the clickstream job, end to end
   peers delta      lets the deltalake package of Python read what we write
   oracle DIR [--state-partitions N] [--backend NAME] [--category A,B] [--only TEXT]
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         "small-crates" => ci::small_crates(),
         "kills" => kills(&rest),
         "s3" => s3::run(),
+        "bench" => bench(&rest),
         "demo" => cargo(&[
             "run",
             "--package",
@@ -77,6 +79,14 @@ fn kills(rest: &[String]) -> Result<()> {
     let kills = rest.first().map_or("100", String::as_str);
     let test = ["test", "--package", "fluvial-cli", "--test", "it", "kills::", "--", "--nocapture"];
     cargo_with(&[("FLUVIAL_KILLS", kills)], &test)
+}
+
+fn bench(rest: &[String]) -> Result<()> {
+    let mut run = vec!["bench", "--package", "fluvial-benches"];
+    for name in rest {
+        run.extend(["--bench", name]);
+    }
+    cargo(&run)
 }
 
 fn oracle(rest: &[String]) -> Result<()> {

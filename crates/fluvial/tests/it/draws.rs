@@ -44,8 +44,8 @@ async fn run(input: &Path, checkpoint: &Path, where_clause: &str, fails: bool) -
         .await
         .unwrap();
     assert_eq!(query.await_termination().await.is_err(), fails);
-    let rows = std::mem::take(&mut *seen.lock().unwrap());
-    rows
+
+    std::mem::take(&mut *seen.lock().unwrap())
 }
 
 fn count(rows: &[RecordBatch]) -> usize {

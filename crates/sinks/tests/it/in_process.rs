@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 fluvial_conformance::sink!(in_process: memory, || Memory(MemorySink::new("t")));
 
-fluvial_conformance::sink!(@laws foreach_batch, || Shown::callback(), [
+fluvial_conformance::sink!(@laws foreach_batch, Shown::callback, [
     staged_is_invisible
     commit_is_idempotent
     note_is_kept
@@ -30,7 +30,7 @@ fluvial_conformance::sink!(@laws foreach_batch, || Shown::callback(), [
     zombies_change_nothing
 ]);
 
-fluvial_conformance::sink!(@laws console, || Shown::console(), [
+fluvial_conformance::sink!(@laws console, Shown::console, [
     staged_is_invisible
     commit_is_idempotent
     note_is_kept
@@ -42,7 +42,7 @@ fluvial_conformance::sink!(@laws console, || Shown::console(), [
     zombies_change_nothing
 ]);
 
-fluvial_conformance::sink!(@laws noop, || Shown::nothing(), [note_is_kept told]);
+fluvial_conformance::sink!(@laws noop, Shown::nothing, [note_is_kept told]);
 
 fn values(rows: &[RecordBatch]) -> Vec<i64> {
     rows.iter().flat_map(|r| r.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()

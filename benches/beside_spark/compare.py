@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Measures Fluvial beside Spark: the same files, the same query, one run after the other.
+
+    python3 -m venv .venv && .venv/bin/pip install pyspark==4.1.4 polars numpy psutil   (and Java 17)
+    cargo build --release --package fluvial-cli
+    .venv/bin/python benches/beside_spark/compare.py low2m-json tiny startup
+
+The main figure is rows per CPU second of the whole process (user and system), because machines
+are shared. Spark has a warm-up run that does not count; Fluvial needs none. Both have two state
+partitions and take two files a batch. The output of both is checked."""
+import argparse, json, os, shutil, statistics, subprocess, sys, time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CLICKS = "user_id string, page string, event_time timestamp, duration_s double"
+DATA = {
+    "low2m": "clicks --rows 2000000 --keys 1000 --skew --files 20",
+    "low10m": "clicks --rows 10000000 --keys 1000 --skew --files 20",
+    "high2m": "clicks --rows 2000000 --keys 1000000 --files 20",
+    "high10m": "clicks --rows 10000000 --keys 1000000 --files 20",
+    "tiny": "tiny --files 260 --rows-per-file 100",
+}
+# What the output must hold: rows, and the sum of views.
+CHECKS = {"low2m": (45000, 1881342), "low10m": (45000, 9406284), "high2m": (1842513, 1881342), "high10m": (8488143, 9406284)}
+JOBS = [f"{data}-{form}" for data in CHECKS for form in ("json", "parquet")] + ["tiny", "startup"]
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("jobs", nargs="*", default=JOBS, metavar="JOB", help=f"one of {', '.join(JOBS)}; default all")
+parser.add_argument("--data", type=Path, default=ROOT / "target" / "beside_spark", help="where generated data is kept")
+parser.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "fluvial")
+parser.add_argument("--repeat", type=int, default=3)
+parser.add_argument("--without-spark", action="store_true", help="only Fluvial, for tuning")
+args = parser.parse_args()
+
+
+def data(name):
+    folder = args.data / name
+    if not folder.exists():
+        print(f"generating {folder}", file=sys.stderr)
+        part = folder.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        words = DATA[name].split() + ["--format", "json,parquet", "--out", str(part)]
+        subprocess.run([sys.executable, str(HERE / "generate.py"), *words], check=True)
+        part.rename(folder)
+    return folder
+
+
+def sql(source, form, sink, mode, files):
+    return f"""SET state.partitions = 2;
+CREATE STREAMING TABLE views USING {sink} TBLPROPERTIES ('outputMode' = '{mode}', 'checkpointLocation' = 'checkpoint') AS
+SELECT window(event_time, '5 minutes') AS w, page, count(*) AS views, sum(duration_s) AS total_duration_s
+FROM STREAM read_files('{source}', format => '{form}', maxFilesPerTrigger => {files}, schema => '{CLICKS}')
+WATERMARK event_time DELAY OF INTERVAL 10 MINUTES GROUP BY 1, 2;
+"""
+
+
+class Run:
+    """One run of the program in a fresh folder."""
+
+    def __init__(self, text, until=None):
+        self.folder = args.data / "work"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        (self.folder / "job.sql").write_text(text)
+        lines = open(self.folder / "progress", "w")
+        start = time.perf_counter()
+        child = subprocess.Popen([args.program, "run", "job.sql"], cwd=self.folder, stdout=lines)
+        if until is not None:
+            while not (self.folder / until).exists() and child.poll() is None:
+                time.sleep(0.0005)
+            self.until = time.perf_counter() - start
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        self.wall = time.perf_counter() - start
+        self.cpu, self.peak_mb = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+        if child.returncode != 0:
+            sys.exit(f"the program failed: {(self.folder / 'progress').read_text()[-2000:]}")
+        text = (self.folder / "progress").read_text()
+        self.progress = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        self.progress = [line for line in self.progress if "batchId" in line]
+
+
+def spark(*words):
+    results = args.data / "spark.jsonl"
+    results.unlink(missing_ok=True)
+    command = [sys.executable, str(HERE / "spark.py"), *map(str, words), "--repeat", str(args.repeat), "--results", str(results)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return [json.loads(line) for line in results.read_text().splitlines()]
+
+
+def median(values):
+    return statistics.median(list(values))
+
+
+def row(job, figure, ours, peer, better):
+    ratio = f"{better(ours, peer):.1f}x" if peer else ""
+    print(f"| {job} | {figure} | {ours:,.1f} | {peer:,.1f} | {ratio} |" if peer else f"| {job} | {figure} | {ours:,.1f} | | |", flush=True)
+
+
+more = lambda ours, peer: ours / peer
+less = lambda ours, peer: peer / ours
+
+
+def clicks(job):
+    name, form = job.split("-")
+    source = data(name) / form
+    runs = []
+    for _ in range(args.repeat):
+        runs.append(Run(sql(source, form, "parquet LOCATION 'out'", "append", 2)))
+        check(name, runs[-1].folder / "out")
+    rows = sum(line["numInputRows"] for line in runs[0].progress)
+    peer = [] if args.without_spark else spark("clicks", "--input", source, "--format", form)
+    assert all((line["out_rows"], line["out_sum"]) == CHECKS[name] for line in peer if "out_rows" in line)
+    per_cpu = lambda lines: median(line["rows_per_jvm_cpu_s"] for line in lines) / 1000 if lines else None
+    row(job, "k rows per CPU second", rows / median(r.cpu for r in runs) / 1000, per_cpu(peer), more)
+    row(job, "k rows per second", rows / median(r.wall for r in runs) / 1000, median(p["rows_per_s"] for p in peer) / 1000 if peer else None, more)
+    row(job, "peak memory MB", median(r.peak_mb for r in runs), max(p["jvm_hwm_mb"] for p in peer) if peer else None, less)
+
+
+def check(name, folder):
+    import polars
+
+    views = polars.scan_parquet(f"{folder}/*.parquet").select("views").collect()["views"]
+    assert (len(views), views.sum()) == CHECKS[name], f"{name}: {len(views)} rows, {views.sum()} views"
+
+
+def tiny(job):
+    source = data("tiny") / "json"
+    runs = [Run(sql(source, "json", "noop", "update", 1)) for _ in range(args.repeat)]
+    peer = [] if args.without_spark else spark("tiny", "--input", source, "--format", "json", "--files-per-trigger", 1)
+    # As for Spark: 200 batches after the first 50.
+    times = [[line["durationMs"]["triggerExecution"] for line in r.progress if line["numInputRows"]][50:250] for r in runs]
+    row(job, "median batch ms", median(map(median, times)), median(p["median_ms"] for p in peer) if peer else None, less)
+    row(job, "p99 batch ms", median(sorted(t)[int(len(t) * 0.99) - 1] for t in times), median(p["p99_ms"] for p in peer) if peer else None, less)
+    mean = [r.wall * 1000 / len(r.progress) for r in runs]
+    row(job, "whole run per batch ms", median(mean), median(p["wall_s"] * 1000 / p["batches_total"] for p in peer) if peer else None, less)
+    row(job, "peak memory MB", median(r.peak_mb for r in runs), max(p["jvm_hwm_mb"] for p in peer) if peer else None, less)
+
+
+def startup(job):
+    source = data("tiny") / "json"
+    text = sql(source, "json", "parquet LOCATION 'out'", "append", 1)
+    runs = [Run(text, until="checkpoint/commits/0") for _ in range(args.repeat)]
+    peer = [] if args.without_spark else spark("startup", "--input", source, "--format", "json")
+    row(job, "start to first commit ms", median(r.until * 1000 for r in runs), median(p["start_to_first_commit_s"] for p in peer) * 1000 if peer else None, less)
+
+
+print("| job | figure | Fluvial | Spark | ratio |\n|---|---|---:|---:|---:|")
+for job in args.jobs:
+    if job not in JOBS:
+        sys.exit(f"no job {job}: there are {', '.join(JOBS)}")
+    {"tiny": tiny, "startup": startup}.get(job, clicks)(job)
