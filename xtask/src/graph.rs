@@ -24,7 +24,7 @@ pub(crate) const GRAPH: &[Rule] = &[
     rule("checkpoint", &["core"], &["conformance", "local-store", "sim"]),
     rule("state", &["core"], &[]),
     rule("state-memory", &["core"], &["conformance", "sim"]),
-    rule("operators", &["core", "state"], &["conformance"]),
+    rule("operators", &["core", "state"], &["conformance", "sim", "state-memory"]),
     rule("sources", &["core"], &["conformance", "sim"]),
     rule("sinks", &["core"], &["conformance", "sim"]),
     rule("delta", &["core"], &["conformance", "sim"]),

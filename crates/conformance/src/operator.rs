@@ -47,6 +47,12 @@ pub trait Subject {
     /// The key group of each row of an input, as the exchange in front of the operator has it.
     fn groups(&self, port: usize, rows: &RecordBatch, key_groups: KeyGroupCount) -> Vec<KeyGroup>;
 
+    /// How many rows of state these entries are, as [`fluvial_core::OperatorCounts::rows_total`]
+    /// counts them.
+    fn rows_in(&self, contents: &Contents) -> u64 {
+        contents.len() as u64
+    }
+
     /// The longest time from an event to the end of what it belongs to: a window's size.
     fn reach(&self) -> EventDuration;
 }

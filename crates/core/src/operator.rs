@@ -61,7 +61,7 @@ pub struct StateField {
 /// What one partition of an operator did in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OperatorCounts {
-    /// Keys in the state afterwards.
+    /// Keys in the state afterwards. What an operator keeps to find keys by time is none.
     pub rows_total: u64,
     /// Keys written.
     pub rows_updated: u64,
@@ -140,4 +140,10 @@ pub trait OperatorRun: Send {
 
     /// What was done; exact after the last `drain`.
     fn counts(&self) -> OperatorCounts;
+
+    /// Further numbers, by the names of Spark's `customMetrics`; those of all partitions are added
+    /// up. Exact after the last `drain`.
+    fn metrics(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::new()
+    }
 }

@@ -6,10 +6,13 @@
 use crate::error::Result;
 use crate::ids::{StateVersion, StoreId};
 use crate::key_group::KeyGroupRange;
-use arrow::array::BinaryArray;
+use arrow::array::{Array, AsArray, BinaryArray, BooleanArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::filter;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A durable version of one store over one range of key groups.
 ///
@@ -123,6 +126,8 @@ pub struct StoreSize {
 ///    is a programmer's error and panics.
 /// 6. *Unchanged is free.* Sealing a handle without writes, opened from one snapshot of exactly
 ///    its range, gives that snapshot's contents again without new bytes.
+/// 7. *First comes, first stays.* `put_absent` writes the first value of each key that has none,
+///    and changes no other.
 #[async_trait]
 pub trait StateStore: Send {
     /// The version this handle was opened at.
@@ -147,6 +152,22 @@ pub trait StateStore: Send {
 
     /// Writes `values[i]` under `keys[i]`. Neither may be null.
     fn put_many(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<()>;
+
+    /// Writes `values[i]` under `keys[i]` unless there is a value, written earlier in this call or
+    /// before. Neither may be null. Says of each whether it was written. A store that can look and
+    /// write at once should.
+    fn put_absent(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<BooleanBuffer> {
+        assert_eq!(keys.len(), values.len(), "every state key needs a value");
+        let found = self.get_many(keys)?;
+        let mut seen = BTreeSet::new();
+        let absent = BooleanBuffer::collect_bool(keys.len(), |i| {
+            found.is_null(i) && seen.insert(keys.value(i))
+        });
+        let mask = BooleanArray::new(absent.clone(), None);
+        let (keys, values) = (filter(keys, &mask)?, filter(values, &mask)?);
+        self.put_many(keys.as_binary(), values.as_binary())?;
+        Ok(absent)
+    }
 
     /// Removes keys; absent ones are fine.
     fn delete_many(&mut self, keys: &BinaryArray) -> Result<()>;

@@ -77,6 +77,14 @@ impl EventTimeKey {
     }
 }
 
+/// Whether a type is a window: a struct with a start and an end.
+pub(crate) fn is_window_type(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(fields) => fields.find("start").is_some() && fields.find("end").is_some(),
+        _ => false,
+    }
+}
+
 /// The event times of a column of timestamps or of windows, whose time is their end.
 ///
 /// # Errors

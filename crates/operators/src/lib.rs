@@ -20,6 +20,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod aggregation;
+mod dedup;
 mod error;
 mod event_time;
 mod limit;
@@ -27,6 +28,7 @@ mod watermark;
 mod window;
 
 pub use aggregation::Aggregation;
+pub use dedup::Dedup;
 pub use event_time::{EventTimeKey, LateFilter, LateRows, event_times, late_watermark};
 pub use limit::Limit;
 pub use watermark::OutputWatermark;

@@ -72,6 +72,25 @@ impl Overlay {
         self.changes.insert(hash, key, Some(value), mark);
     }
 
+    /// Writes a value unless there is one; says whether it did.
+    pub(crate) fn put_absent(&mut self, base: &Table, key: &[u8], value: &[u8]) -> bool {
+        let hash = Hash::of(key);
+        if let Some(id) = self.changes.find(hash, key) {
+            let gone = self.changes.value(id).is_none();
+            if gone {
+                self.rows += 1;
+                self.changes.set(id, Some(value));
+            }
+            return gone;
+        }
+        let absent = self.below(base, hash, key).is_none();
+        if absent {
+            self.rows += 1;
+            self.changes.insert(hash, key, Some(value), Mark::Plain);
+        }
+        absent
+    }
+
     /// Removes a key, if it is there.
     pub(crate) fn delete(&mut self, base: &Table, key: &[u8]) {
         let hash = Hash::of(key);
@@ -192,6 +211,7 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Write {
         Put(Vec<u8>, Vec<u8>),
+        PutAbsent(Vec<u8>, Vec<u8>),
         Delete(Vec<u8>),
         DeleteRange(KeyRange),
     }
@@ -219,7 +239,8 @@ mod tests {
     fn writes() -> impl Strategy<Value = Vec<Write>> {
         let value = proptest::collection::vec(any::<u8>(), 0..3);
         let write = prop_oneof![
-            4 => (key(), value).prop_map(|(k, v)| Write::Put(k, v)),
+            4 => (key(), value.clone()).prop_map(|(k, v)| Write::Put(k, v)),
+            2 => (key(), value).prop_map(|(k, v)| Write::PutAbsent(k, v)),
             2 => key().prop_map(Write::Delete),
             1 => range().prop_map(Write::DeleteRange),
         ];
@@ -235,6 +256,11 @@ mod tests {
                 Write::Put(key, value) => {
                     overlay.put(base, key, value);
                     model.insert(key.clone(), value.clone());
+                }
+                Write::PutAbsent(key, value) => {
+                    let absent = !model.contains_key(key);
+                    assert_eq!(overlay.put_absent(base, key, value), absent);
+                    model.entry(key.clone()).or_insert_with(|| value.clone());
                 }
                 Write::Delete(key) => {
                     overlay.delete(base, key);

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use crate::table::Table;
 use crate::token::Token;
 use arrow::array::{Array, BinaryArray};
-use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use async_trait::async_trait;
 use fluvial_core::{
     Change, Entries, Error, KeyGroupRange, KeyRange, Prefetch, Result, SealedStore, StateStore,
@@ -118,6 +118,16 @@ impl StateStore for MemoryStore {
             self.overlay.put(&self.base, key.unwrap_or_default(), value);
         }
         Ok(())
+    }
+
+    fn put_absent(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<BooleanBuffer> {
+        assert_eq!(keys.len(), values.len(), "every state key needs a value");
+        assert!(values.null_count() == 0, "a state value is not null");
+        self.assert_own(keys);
+        let (overlay, base) = (&mut self.overlay, &self.base);
+        Ok(BooleanBuffer::collect_bool(keys.len(), |i| {
+            overlay.put_absent(base, keys.value(i), values.value(i))
+        }))
     }
 
     fn delete_many(&mut self, keys: &BinaryArray) -> Result<()> {

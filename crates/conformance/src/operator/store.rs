@@ -36,6 +36,11 @@ impl TestStore {
     }
 
     /// What it holds now.
+    pub fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// What it holds in the end.
     pub fn into_contents(self) -> Contents {
         self.contents
     }

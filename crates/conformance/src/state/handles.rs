@@ -194,3 +194,32 @@ pub fn unchanged_is_free(make: Make<'_>) {
         }
     });
 }
+
+/// Law 7 of the store: `put_absent` writes the first value of each key that has none, and says so.
+///
+/// # Panics
+///
+/// If the law does not hold.
+pub fn the_first_stays(make: Make<'_>) {
+    let offered = vec((keys(), vec(0u8..3, 0..2)), 0..12);
+    for_all(48, (writes(), writes(), offered), |(first, second, offered)| {
+        block_on(async {
+            let backend = make(Disk::new().process().store());
+            let base = step(backend.as_ref(), &Version::genesis(), &[], &first).await;
+            let base = base.expect("a first version");
+            let mut store = open(backend.as_ref(), ALL, &base).await.expect("a store");
+            let mut model = base.contents.clone();
+            play(store.as_mut(), &mut model, &second).expect("writing");
+            let keys = column(offered.iter().map(|(key, _)| key));
+            let values = column(offered.iter().map(|(_, value)| value));
+            store.prefetch(&Prefetch::Keys(keys.clone())).await.expect("keys");
+            let written = store.put_absent(&keys, &values).expect("writing");
+            for (i, (key, value)) in offered.iter().enumerate() {
+                assert_eq!(written.value(i), !model.contains_key(key), "of {key:?}");
+                model.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+            assert_eq!(contents(store.as_ref()).expect("reading"), model);
+            assert_eq!(store.size().rows, model.len() as u64, "rows after writing");
+        });
+    });
+}

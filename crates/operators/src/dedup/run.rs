@@ -1,0 +1,232 @@
+//! One batch of a deduplication on one partition.
+
+use super::expiry::Expiry;
+use super::{Config, Forget};
+use crate::event_time::{EventTimeKey, LateFilter, event_times};
+use arrow::array::{Array, BinaryArray, BooleanArray, RecordBatch, TimestampMicrosecondArray};
+use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow::compute::filter_record_batch;
+use fluvial_core::{
+    BatchInfo, Error, EventDuration, EventTime, KeyRange, OperatorCounts, OperatorRun, Prefetch,
+    Result, StateStore,
+};
+use fluvial_state::{EncodedKeys, KeyCodec};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// The name in Spark's progress.
+const DUPLICATES: &str = "numDroppedDuplicateRows";
+
+/// Bytes of an expiry.
+const EXPIRY_BYTES: usize = 8;
+
+pub(super) struct Run {
+    config: Arc<Config>,
+    info: BatchInfo,
+    codec: KeyCodec,
+    late: LateFilter,
+    /// Rows whose keys a store that is not local has yet to bring.
+    waiting: VecDeque<RecordBatch>,
+    passed: VecDeque<RecordBatch>,
+    expiry: Option<Expiry>,
+    counts: OperatorCounts,
+    duplicates: u64,
+    /// Records of state that are no keys.
+    lists: u64,
+    begun: bool,
+}
+
+/// The state keys of some rows and, within the watermark, when they would expire.
+struct Keys {
+    encoded: EncodedKeys,
+    expiries: Option<Vec<i64>>,
+}
+
+impl Run {
+    pub(super) fn new(config: &Arc<Config>, info: BatchInfo) -> Result<Self> {
+        let expiry = match config.forget {
+            Forget::After(delay) => Some(Expiry::new(info.groups, info.evict, delay)),
+            Forget::ByKey(_) => None,
+        };
+        Ok(Self {
+            config: Arc::clone(config),
+            info,
+            codec: config.key_codec(info.key_groups)?,
+            late: LateFilter::new(info.late),
+            waiting: VecDeque::new(),
+            passed: VecDeque::new(),
+            expiry,
+            counts: OperatorCounts::default(),
+            duplicates: 0,
+            lists: 0,
+            begun: false,
+        })
+    }
+
+    fn on_time(&mut self, rows: RecordBatch) -> Result<RecordBatch> {
+        let Some(column) = self.config.event_time else { return Ok(rows) };
+        let Some(late) = self.late.judge(rows.column(column))? else { return Ok(rows) };
+        self.counts.rows_dropped_by_watermark += late.count;
+        Ok(filter_record_batch(&rows, &late.keep)?)
+    }
+
+    fn keys(&self, rows: &RecordBatch) -> Result<Keys> {
+        let columns = self.config.key_columns(rows);
+        match (self.config.forget, self.config.event_time) {
+            (Forget::ByKey(time), _) => {
+                let times = time.times(&columns)?;
+                let encoded = self.codec.encode(&columns, times.as_ref(), rows.num_rows())?;
+                Ok(Keys { encoded, expiries: None })
+            }
+            (Forget::After(delay), Some(time)) => {
+                let times = event_times(rows.column(time))?;
+                let encoded = self.codec.encode(&columns, None, rows.num_rows())?;
+                Ok(Keys { encoded, expiries: Some(expiries(&times, delay)) })
+            }
+            (Forget::After(_), None) => {
+                Err(Error::invalid("duplicates within the watermark need an event time"))
+            }
+        }
+    }
+
+    /// Before anything else is read.
+    fn begin(&mut self, state: &mut dyn StateStore) -> Result<()> {
+        if !std::mem::replace(&mut self.begun, true)
+            && let Some(expiry) = &mut self.expiry
+        {
+            self.counts.rows_removed += expiry.begin(self.info.late, state)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the rows pass whose keys are new.
+    fn pass(&mut self, rows: RecordBatch, state: &mut dyn StateStore) -> Result<()> {
+        let count = rows.num_rows();
+        if count == 0 {
+            return Ok(());
+        }
+        let Keys { encoded, expiries } = self.keys(&rows)?;
+        let values = values_of(expiries.as_deref(), count);
+        let new = state.put_absent(&encoded.keys, &values)?;
+        let passing = new.count_set_bits();
+        self.counts.rows_updated += passing as u64;
+        self.duplicates += (count - passing) as u64;
+        if let (Some(expiry), Some(expiries)) = (&mut self.expiry, expiries) {
+            for row in new.set_indices() {
+                let time = EventTime(expiries[row]);
+                expiry.add(encoded.groups[row], encoded.keys.value(row), time);
+            }
+        }
+        if passing == count {
+            self.passed.push_back(rows);
+        } else if passing > 0 {
+            self.passed.push_back(filter_record_batch(&rows, &BooleanArray::new(new, None))?);
+        }
+        Ok(())
+    }
+
+    /// What the watermark has passed among keys that begin with a time: one range per key group.
+    fn expired(&self) -> Vec<KeyRange> {
+        match (self.config.forget, self.info.evict.0) {
+            (Forget::ByKey(EventTimeKey::Column(_) | EventTimeKey::Window(_)), Some(until)) => {
+                self.info.groups.groups().map(|group| self.codec.expired(group, until)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn note_size(&mut self, state: &dyn StateStore) {
+        let size = state.size();
+        self.counts.rows_total = size.rows.saturating_sub(self.lists);
+        self.counts.memory_bytes = size.memory_bytes;
+    }
+}
+
+/// When keys that come at these times expire. Without a time: soon, as in Spark, whose missing time
+/// is the epoch.
+fn expiries(times: &TimestampMicrosecondArray, delay: EventDuration) -> Vec<i64> {
+    let expiry = |time: i64| EventTime(time).plus(delay).0;
+    match times.null_count() {
+        0 => times.values().iter().map(|&time| expiry(time)).collect(),
+        _ => times.iter().map(|time| expiry(time.unwrap_or(0))).collect(),
+    }
+}
+
+/// The state values of keys: when they expire, or nothing.
+fn values_of(expiries: Option<&[i64]>, rows: usize) -> BinaryArray {
+    let width = if expiries.is_some() { EXPIRY_BYTES } else { 0 };
+    let bytes: Vec<u8> =
+        expiries.unwrap_or_default().iter().flat_map(|expiry| expiry.to_be_bytes()).collect();
+    let offsets: Vec<i32> = (0..=rows).map(|row| (row * width) as i32).collect();
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    BinaryArray::new(offsets, Buffer::from_vec(bytes), None)
+}
+
+impl OperatorRun for Run {
+    fn push(&mut self, port: usize, rows: RecordBatch, state: &mut dyn StateStore) -> Result<()> {
+        if port != 0 || rows.num_columns() != self.config.schema.fields().len() {
+            return Err(Error::invalid(format!(
+                "a deduplication takes {} columns at port 0, not {} at port {port}",
+                self.config.schema.fields().len(),
+                rows.num_columns()
+            )));
+        }
+        let rows = self.on_time(rows)?;
+        if state.is_local() {
+            // Nothing to bring first: memory holds neither the rows nor their keys.
+            self.begin(state)?;
+            return self.pass(rows, state);
+        }
+        self.waiting.push_back(rows);
+        Ok(())
+    }
+
+    fn prefetch(&self) -> Result<Prefetch> {
+        let mut all = vec![Prefetch::Ranges(self.expired())];
+        let mut added = Vec::new();
+        for rows in &self.waiting {
+            let Keys { encoded, expiries } = self.keys(rows)?;
+            let expiries = expiries.unwrap_or_default().into_iter().map(EventTime);
+            added.extend(encoded.groups.into_iter().zip(expiries));
+            all.push(Prefetch::Keys(encoded.keys));
+        }
+        if let Some(expiry) = &self.expiry {
+            all.extend(expiry.prefetch(added));
+        }
+        Ok(Prefetch::Each(all))
+    }
+
+    fn finish_input(&mut self, state: &mut dyn StateStore) -> Result<()> {
+        self.begin(state)?;
+        while let Some(rows) = self.waiting.pop_front() {
+            self.pass(rows, state)?;
+        }
+        for range in self.expired() {
+            self.counts.rows_removed += state.delete_range(&range)?;
+        }
+        if let Some(expiry) = &mut self.expiry {
+            let evicted = expiry.finish(state)?;
+            self.counts.rows_removed += evicted.keys;
+            self.lists = evicted.records;
+        }
+        self.note_size(state);
+        Ok(())
+    }
+
+    fn drain(&mut self, _: &mut dyn StateStore) -> Result<Option<RecordBatch>> {
+        let Some(rows) = self.passed.pop_front() else { return Ok(None) };
+        let limit = self.info.batch_rows.max(1);
+        if rows.num_rows() > limit {
+            self.passed.push_front(rows.slice(limit, rows.num_rows() - limit));
+        }
+        Ok(Some(rows.slice(0, rows.num_rows().min(limit))))
+    }
+
+    fn counts(&self) -> OperatorCounts {
+        self.counts
+    }
+
+    fn metrics(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::from([(DUPLICATES, self.duplicates)])
+    }
+}
