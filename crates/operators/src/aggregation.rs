@@ -4,9 +4,9 @@
 //! is stored, stores it again, and emits what the output mode asks for. It knows no aggregate
 //! function: everything goes through `GroupsAccumulator`.
 
-mod accumulators;
+pub(crate) mod accumulators;
 mod blocks;
-mod groups;
+pub(crate) mod groups;
 mod output;
 mod run;
 

@@ -24,6 +24,7 @@ mod dedup;
 mod error;
 mod event_time;
 mod limit;
+mod session;
 mod watermark;
 mod window;
 
@@ -31,5 +32,6 @@ pub use aggregation::Aggregation;
 pub use dedup::Dedup;
 pub use event_time::{EventTimeKey, LateFilter, LateRows, event_times, late_watermark};
 pub use limit::Limit;
+pub use session::SessionAggregation;
 pub use watermark::OutputWatermark;
 pub use window::{WindowSpec, window_time, window_type};

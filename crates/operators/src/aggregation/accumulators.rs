@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 /// One aggregate of an aggregation, analysed once.
 #[derive(Debug, Clone)]
-pub(super) struct Aggregate {
-    pub(super) expr: Arc<AggregateFunctionExpr>,
+pub(crate) struct Aggregate {
+    pub(crate) expr: Arc<AggregateFunctionExpr>,
     /// The columns of its partial state.
-    pub(super) state: Vec<FieldRef>,
+    pub(crate) state: Vec<FieldRef>,
     /// Whether the result depends on the order in which states are merged.
     ordered: bool,
 }
@@ -25,7 +25,7 @@ impl Aggregate {
     /// # Errors
     ///
     /// `Invalid` for an aggregate that streams do not have.
-    pub(super) fn new(expr: Arc<AggregateFunctionExpr>) -> Result<Self> {
+    pub(crate) fn new(expr: Arc<AggregateFunctionExpr>) -> Result<Self> {
         if expr.is_distinct() {
             // Its state would be a set in no order, and it would grow for ever.
             return Err(Error::invalid(format!(
@@ -41,12 +41,12 @@ impl Aggregate {
     }
 
     /// The name of the output column.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.expr.name()
     }
 
     /// The output column.
-    pub(super) fn field(&self) -> FieldRef {
+    pub(crate) fn field(&self) -> FieldRef {
         self.expr.field()
     }
 
@@ -59,7 +59,7 @@ impl Aggregate {
         Ok(own)
     }
 
-    pub(super) fn create(&self) -> Result<Box<dyn GroupsAccumulator>> {
+    pub(crate) fn create(&self) -> Result<Box<dyn GroupsAccumulator>> {
         if self.expr.groups_accumulator_supported() {
             return self.expr.create_groups_accumulator().map_err(from_datafusion);
         }
@@ -78,25 +78,25 @@ fn is_commutative(name: &str) -> bool {
 }
 
 /// Partial states: the state columns of all aggregates, in order, and the group of each row.
-pub(super) struct States {
-    pub(super) columns: Vec<ArrayRef>,
-    pub(super) groups: Vec<usize>,
+pub(crate) struct States {
+    pub(crate) columns: Vec<ArrayRef>,
+    pub(crate) groups: Vec<usize>,
 }
 
 /// The accumulators of all aggregates over the same groups.
-pub(super) struct Accumulators {
+pub(crate) struct Accumulators {
     aggregates: Arc<[Aggregate]>,
     accumulators: Vec<Box<dyn GroupsAccumulator>>,
 }
 
 impl Accumulators {
-    pub(super) fn new(aggregates: &Arc<[Aggregate]>) -> Result<Self> {
+    pub(crate) fn new(aggregates: &Arc<[Aggregate]>) -> Result<Self> {
         let accumulators = aggregates.iter().map(Aggregate::create).collect::<Result<_>>()?;
         Ok(Self { aggregates: Arc::clone(aggregates), accumulators })
     }
 
     /// Merges partial states: row `i` belongs to group `groups[i]` of `total`.
-    pub(super) fn merge(
+    pub(crate) fn merge(
         &mut self,
         columns: &[ArrayRef],
         groups: &[usize],
@@ -114,7 +114,7 @@ impl Accumulators {
     ///
     /// Where the order matters, what is there is taken out and merged again after them: once per
     /// batch and group, so that what comes row by row need not wait for the state.
-    pub(super) fn merge_older(&mut self, older: &[States], total: usize) -> Result<()> {
+    pub(crate) fn merge_older(&mut self, older: &[States], total: usize) -> Result<()> {
         if older.is_empty() {
             return Ok(());
         }
@@ -141,7 +141,7 @@ impl Accumulators {
     }
 
     /// The states of all groups. There must be at least one.
-    pub(super) fn into_states(mut self) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn into_states(mut self) -> Result<Vec<ArrayRef>> {
         let mut columns = Vec::new();
         for (aggregate, accumulator) in self.aggregates.iter().zip(&mut self.accumulators) {
             let own = accumulator.state(EmitTo::All).map_err(from_datafusion)?;
@@ -161,7 +161,7 @@ impl Accumulators {
     }
 
     /// The results of all groups. There must be at least one.
-    pub(super) fn into_results(mut self) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn into_results(mut self) -> Result<Vec<ArrayRef>> {
         let each = self.aggregates.iter().zip(&mut self.accumulators);
         each.map(|(aggregate, accumulator)| {
             let result = accumulator.evaluate(EmitTo::All).map_err(from_datafusion)?;

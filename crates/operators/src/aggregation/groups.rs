@@ -9,12 +9,12 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Keys of one chunk: what goes to the state in one call.
 const CHUNK_SHIFT: usize = 13;
 /// Keys of every chunk but the last.
-pub(super) const CHUNK_ROWS: usize = 1 << CHUNK_SHIFT;
+pub(crate) const CHUNK_ROWS: usize = 1 << CHUNK_SHIFT;
 
 /// Numbers keys `0, 1, 2, ...` in the order of their first appearance. Nothing depends on the
 /// order of the hash table.
 #[derive(Debug, Default)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     numbers: HashTable<(u64, usize)>,
     chunks: Vec<Chunk>,
 }
@@ -42,12 +42,12 @@ impl Chunk {
 
 impl Groups {
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.chunks.split_last().map_or(0, |(last, full)| full.len() * CHUNK_ROWS + last.len())
     }
 
     /// Appends the number of each key to `numbers`.
-    pub(super) fn intern(&mut self, keys: &BinaryArray, numbers: &mut Vec<usize>) -> Result<()> {
+    pub(crate) fn intern(&mut self, keys: &BinaryArray, numbers: &mut Vec<usize>) -> Result<()> {
         numbers.reserve(keys.len());
         for row in 0..keys.len() {
             let key = keys.value(row);
@@ -82,14 +82,14 @@ impl Groups {
     }
 
     /// The keys in the order of their numbers, in chunks of [`CHUNK_ROWS`].
-    pub(super) fn keys(&self) -> impl Iterator<Item = BinaryArray> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = BinaryArray> {
         self.chunks.iter().map(|chunk| {
             array(Buffer::from_slice_ref(&chunk.bytes), ScalarBuffer::from(chunk.offsets.clone()))
         })
     }
 
     /// As [`Self::keys`], without a copy.
-    pub(super) fn into_keys(self) -> Vec<BinaryArray> {
+    pub(crate) fn into_keys(self) -> Vec<BinaryArray> {
         let into =
             |chunk: Chunk| array(Buffer::from_vec(chunk.bytes), ScalarBuffer::from(chunk.offsets));
         self.chunks.into_iter().map(into).collect()

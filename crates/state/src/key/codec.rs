@@ -154,6 +154,35 @@ impl KeyCodec {
         Ok(EncodedKeys { keys: keys.finish(), groups })
     }
 
+    /// The state keys of a [`KeyLayout::KeyTime`] codec, given what [`Self::encode_prefixes`] made
+    /// of their columns.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there are not as many times, or the keys are too long together.
+    ///
+    /// # Panics
+    ///
+    /// If the layout is not [`KeyLayout::KeyTime`].
+    pub fn with_times(
+        &self,
+        prefixes: &BinaryArray,
+        times: &TimestampMicrosecondArray,
+    ) -> Result<BinaryArray> {
+        assert_eq!(self.layout, KeyLayout::KeyTime, "times after keys need keys first");
+        let rows = prefixes.len();
+        if times.len() != rows {
+            return Err(Error::invalid(format!("state keys need {rows} times, one for each row")));
+        }
+        let mut keys = KeyBuffer::new(rows, prefixes.values().len() + rows * TIME_BYTES)?;
+        for row in 0..rows {
+            keys.push(prefixes.value(row));
+            keys.push(&time_bytes(time_of(times, row)));
+            keys.end();
+        }
+        Ok(keys.finish())
+    }
+
     /// The partition of each of `rows` rows: for the exchange in front of a stateful operator.
     /// The same hash as in [`Self::encode`], so a row always meets its state.
     ///

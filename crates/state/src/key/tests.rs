@@ -197,6 +197,7 @@ fn the_times_of_a_key_lie_together() {
     let encoded = codec.encode(&[Arc::clone(&column)], Some(&times), 5).unwrap();
     let prefixes = codec.encode_prefixes(&[column], 5).unwrap();
     assert_eq!(prefixes.groups, encoded.groups);
+    assert_eq!(codec.with_times(&prefixes.keys, &times).unwrap(), encoded.keys);
     let within = |range: KeyRange| -> Vec<bool> {
         encoded.keys.iter().flatten().map(|key| range.contains(key)).collect()
     };

@@ -1,0 +1,208 @@
+//! Session windows: groups whose windows grow as long as events follow each other closely.
+//!
+//! Each row opens a session of its own, from its time to its time plus a gap. Sessions of one key
+//! that overlap or touch are one session, whether they met in this batch or in earlier ones; a row
+//! between two sessions makes one of them. As in the plain aggregation, DataFusion aggregates rows
+//! of exactly the same session below, and aggregates go through `GroupsAccumulator`.
+
+mod merge;
+mod run;
+mod state;
+
+use crate::aggregation::accumulators::Aggregate;
+use crate::event_time::EventTimeKey;
+use crate::watermark::OutputWatermark;
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
+use fluvial_core::{
+    BatchInfo, Error, EvictWatermark, KeyGroupCount, Operator, OperatorRun, OutputMode, Result,
+    StateField, StateSchema,
+};
+use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Version of what is stored: sessions by key and start, and again by their end.
+const FORMAT: u32 = 1;
+
+/// Whether the sessions have an event time that a watermark passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionTime {
+    /// They do: sessions are over, and rows late.
+    EventTime,
+    /// They do not: nothing is ever over, which only complete mode can show.
+    Timeless,
+}
+
+/// An aggregation by key and session.
+///
+/// The input is what DataFusion's partial aggregation gives: the grouping columns, one of which is
+/// the session of the row, a struct of `start` and `end`, then the state columns of each aggregate.
+///
+/// - *append*: a session leaves once, when the watermark reaches its end.
+/// - *complete*: every session is emitted in every batch, and stays.
+///
+/// A row is late when its own session is, whichever session it would belong to, in either mode.
+/// Update mode is refused, as in Spark: a session that grows takes back what was emitted.
+///
+/// `rows_updated` counts the sessions of every key that the batch touched, and `rows_removed` also
+/// those that became part of another: the numbers of Spark.
+#[derive(Debug)]
+pub struct SessionAggregation {
+    config: Arc<Config>,
+}
+
+/// What every run needs.
+#[derive(Debug)]
+struct Config {
+    groups: Vec<FieldRef>,
+    /// Position of the session among the groups.
+    session: usize,
+    aggregates: Arc<[Aggregate]>,
+    time: SessionTime,
+    input: SchemaRef,
+    output: SchemaRef,
+}
+
+impl Config {
+    /// The groups without the session.
+    fn keys(&self) -> impl Iterator<Item = &FieldRef> {
+        self.groups.iter().enumerate().filter(|(at, _)| *at != self.session).map(|(_, key)| key)
+    }
+
+    fn key_codec(&self, key_groups: KeyGroupCount) -> Result<KeyCodec> {
+        let types = self.keys().map(|key| key.data_type().clone()).collect();
+        KeyCodec::new(KeyLayout::KeyTime, types, key_groups)
+    }
+
+    /// The end of a session and the states of its aggregates.
+    fn value_codec(&self) -> Result<ValueCodec> {
+        let states = self.aggregates.iter().flat_map(|aggregate| &aggregate.state);
+        let states = states.map(|state| state.data_type().clone());
+        let end = DataType::Timestamp(TimeUnit::Microsecond, None);
+        ValueCodec::new(std::iter::once(end).chain(states).collect())
+    }
+}
+
+impl SessionAggregation {
+    /// An aggregation by the columns `groups`, of which the one at `session` is the session.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if that is no session, for a distinct aggregate, and if there is no other group:
+    /// all sessions of a stream would be one key.
+    pub fn new(
+        groups: Vec<FieldRef>,
+        session: usize,
+        aggregates: Vec<Arc<AggregateFunctionExpr>>,
+        time: SessionTime,
+    ) -> Result<Self> {
+        let types: Vec<&DataType> = groups.iter().map(|field| field.data_type()).collect();
+        EventTimeKey::Window(session).check(&types)?;
+        if groups.len() == 1 {
+            return Err(Error::invalid(
+                "a session window needs another group beside it: as the only one it would make \
+                 all rows of the stream one key; group by a column too",
+            )
+            .with_condition("SESSION_WINDOW_WITHOUT_KEY_NOT_SUPPORTED"));
+        }
+        let aggregates: Arc<[Aggregate]> =
+            aggregates.into_iter().map(Aggregate::new).collect::<Result<_>>()?;
+        let schema = |others: Vec<FieldRef>| {
+            let fields: Vec<FieldRef> = groups.iter().cloned().chain(others).collect();
+            Arc::new(Schema::new(fields))
+        };
+        let input = schema(aggregates.iter().flat_map(|a| a.state.iter().cloned()).collect());
+        let result = |a: &Aggregate| Arc::new(Field::clone(&a.field()).with_nullable(true));
+        let output = schema(aggregates.iter().map(|a| -> FieldRef { result(a) }).collect());
+        let config = Config { groups, session, aggregates, time, input, output };
+        config.key_codec(KeyGroupCount::DEFAULT)?;
+        config.value_codec()?;
+        Ok(Self { config: Arc::new(config) })
+    }
+
+    /// What it takes: the grouping columns, then the state columns of each aggregate.
+    pub fn input_schema(&self) -> SchemaRef {
+        Arc::clone(&self.config.input)
+    }
+
+    /// Positions of the grouping columns without the session: what the exchange in front of it
+    /// routes by.
+    pub fn keys(&self) -> Vec<usize> {
+        (0..self.config.groups.len()).filter(|at| *at != self.config.session).collect()
+    }
+
+    /// The codec of its keys: the exchange in front of it must use the same one, over the columns
+    /// [`Self::keys`].
+    ///
+    /// # Errors
+    ///
+    /// None after a successful [`Self::new`].
+    pub fn key_codec(&self, key_groups: KeyGroupCount) -> Result<KeyCodec> {
+        self.config.key_codec(key_groups)
+    }
+
+    /// How its input's watermark passes it.
+    pub fn output_watermark(&self) -> OutputWatermark {
+        match self.config.time {
+            SessionTime::EventTime => OutputWatermark::Passes,
+            SessionTime::Timeless => OutputWatermark::Ends,
+        }
+    }
+}
+
+impl Operator for SessionAggregation {
+    fn kind(&self) -> &str {
+        "sessionWindowStateStoreSaveExec"
+    }
+
+    fn ports(&self) -> usize {
+        1
+    }
+
+    fn output_schema(&self) -> SchemaRef {
+        Arc::clone(&self.config.output)
+    }
+
+    fn state_schema(&self) -> StateSchema {
+        let field = |f: &FieldRef| StateField {
+            name: f.name().clone(),
+            data_type: f.data_type().to_string(),
+        };
+        StateSchema {
+            kind: self.kind().to_owned(),
+            format: FORMAT,
+            keys: self.config.groups.iter().map(field).collect(),
+            values: self.config.aggregates.iter().flat_map(|a| &a.state).map(field).collect(),
+            // The gap may change: a stored session keeps its end.
+            meaning: BTreeMap::new(),
+        }
+    }
+
+    fn wants_empty_batch(
+        &self,
+        mode: OutputMode,
+        from: EvictWatermark,
+        to: EvictWatermark,
+    ) -> bool {
+        mode != OutputMode::Complete && to > from
+    }
+
+    fn start(&self, info: BatchInfo) -> Result<Box<dyn OperatorRun>> {
+        let refused = match (info.mode, self.config.time) {
+            (OutputMode::Update, _) => {
+                "session windows need append or complete mode, not update: a session that grows \
+                 takes back what was emitted"
+            }
+            (OutputMode::Append, SessionTime::Timeless) => {
+                "session windows in append mode need a watermark on their time: no session would \
+                 ever be over"
+            }
+            _ => return Ok(Box::new(run::Run::new(&self.config, info)?)),
+        };
+        Err(Error::invalid(refused).with_condition("STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"))
+    }
+}
+
+#[cfg(test)]
+mod tests;
