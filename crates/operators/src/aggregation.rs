@@ -7,6 +7,7 @@
 pub(crate) mod accumulators;
 mod blocks;
 pub(crate) mod groups;
+mod keys;
 mod output;
 mod run;
 
@@ -19,12 +20,13 @@ use fluvial_core::{
     BatchInfo, Error, EvictWatermark, KeyGroupCount, Operator, OperatorRun, OutputMode, Result,
     StateField, StateSchema,
 };
-use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
+use fluvial_state::ValueCodec;
+pub use keys::GroupKeys;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Version of what is stored: the key codec's and the value codec's formats and how they are used.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// An aggregation by key, over windows or not.
 ///
@@ -57,12 +59,8 @@ struct Config {
 }
 
 impl Config {
-    fn key_codec(&self, key_groups: KeyGroupCount) -> Result<KeyCodec> {
-        let layout = match self.event_time {
-            EventTimeKey::None => KeyLayout::Key,
-            EventTimeKey::Column(_) | EventTimeKey::Window(_) => KeyLayout::TimeKey,
-        };
-        KeyCodec::new(layout, types(&self.groups), key_groups)
+    fn keys(&self, key_groups: KeyGroupCount) -> Result<GroupKeys> {
+        GroupKeys::new(types(&self.groups), self.event_time, key_groups)
     }
 
     fn value_codec(&self) -> Result<ValueCodec> {
@@ -99,7 +97,7 @@ impl Aggregation {
         let result = |a: &Aggregate| Arc::new(Field::clone(&a.field()).with_nullable(true));
         let output = schema(aggregates.iter().map(|a| -> FieldRef { result(a) }).collect());
         let config = Config { groups, aggregates, event_time, meaning, input, output };
-        config.key_codec(KeyGroupCount::DEFAULT)?;
+        config.keys(KeyGroupCount::DEFAULT)?;
         config.value_codec()?;
         Ok(Self { config: Arc::new(config) })
     }
@@ -109,14 +107,13 @@ impl Aggregation {
         Arc::clone(&self.config.input)
     }
 
-    /// The codec of its keys: the exchange in front of it must use the same one, over the
-    /// grouping columns.
+    /// Its state keys: the exchange in front of it must use the same, over the grouping columns.
     ///
     /// # Errors
     ///
     /// None after a successful [`Self::new`].
-    pub fn key_codec(&self, key_groups: KeyGroupCount) -> Result<KeyCodec> {
-        self.config.key_codec(key_groups)
+    pub fn keys(&self, key_groups: KeyGroupCount) -> Result<GroupKeys> {
+        self.config.keys(key_groups)
     }
 
     /// Which grouping column is event time.

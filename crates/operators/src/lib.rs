@@ -28,7 +28,7 @@ mod session;
 mod watermark;
 mod window;
 
-pub use aggregation::Aggregation;
+pub use aggregation::{Aggregation, GroupKeys};
 pub use dedup::Dedup;
 pub use event_time::{EventTimeKey, LateFilter, LateRows, event_times, late_watermark};
 pub use limit::Limit;

@@ -4,7 +4,7 @@ use crate::cache::Cache;
 use crate::load::Parts;
 use crate::objects::{Created, Objects};
 use crate::overlay::Overlay;
-use crate::pack::Parcel;
+use crate::pack::Sealed;
 use crate::settings::Settings;
 use crate::store::{MemoryStore, Origin};
 use crate::table::Table;
@@ -37,14 +37,15 @@ pub struct MemoryBackend {
     run: RunId,
     settings: Settings,
     attempts: AtomicU64,
-    cache: Cache,
+    cache: Arc<Cache>,
 }
 
 impl MemoryBackend {
     /// A backend that keeps its objects under `root`. No two processes may have the same `run`.
     pub fn new(store: Arc<dyn ObjectStore>, root: Path, run: RunId, settings: Settings) -> Self {
         let objects = Objects::new(store, root);
-        Self { objects, run, settings, attempts: AtomicU64::new(0), cache: Cache::default() }
+        let cache = Arc::new(Cache::new(run.clone()));
+        Self { objects, run, settings, attempts: AtomicU64::new(0), cache }
     }
 
     /// Bytes of memory held for all stores that are not open, roughly.
@@ -60,7 +61,7 @@ impl MemoryBackend {
         parts: &Parts,
         name: &str,
     ) -> Result<Arc<Table>> {
-        if let Some(table) = self.cache.get(id, groups, name)? {
+        if let Some(table) = self.cache.get(id, groups, name) {
             return Ok(table);
         }
         let table = Arc::new(parts.load(&self.objects, id, groups).await?);
@@ -119,19 +120,21 @@ impl StateBackend for MemoryBackend {
         };
         let base = self.base(id, groups, &parts, &name).await?;
         let overlay = Overlay::new(&base);
-        let (id, settings) = (id.clone(), self.settings);
-        Ok(Box::new(MemoryStore { id, groups, version, base, name, origin, overlay, settings }))
+        let (id, settings, cache) = (id.clone(), self.settings, Arc::clone(&self.cache));
+        let store =
+            MemoryStore { id, groups, version, base, name, origin, overlay, settings, cache };
+        Ok(Box::new(store))
     }
 
     async fn commit(&self, sealed: Vec<SealedStore>) -> Result<Vec<Snapshot>> {
         // For each object to write: its parcels, and where each stands in `sealed`.
-        let mut objects: BTreeMap<_, Vec<(usize, Parcel)>> = BTreeMap::new();
+        let mut objects: BTreeMap<_, Vec<(usize, Sealed)>> = BTreeMap::new();
         let mut tokens: Vec<Token> = Vec::with_capacity(sealed.len());
         for (i, store) in sealed.iter().enumerate() {
             tokens.push(match &store.change {
                 Change::None(token) => token.parse()?,
                 Change::Bytes { bytes, parents } => {
-                    let parcel = Parcel::open(bytes, parents)?;
+                    let parcel = Sealed::open(bytes, parents)?;
                     let version = StateVersion(store.base.0 + 1);
                     let object = objects.entry((store.id.clone(), version)).or_default();
                     object.push((i, parcel));
@@ -146,11 +149,11 @@ impl StateBackend for MemoryBackend {
         let written = futures::future::try_join_all(writes).await?;
         for (((id, _), parcels), frames) in objects.into_iter().zip(written) {
             for ((i, parcel), frame) in parcels.into_iter().zip(frames) {
-                let Parcel { name, before: Token(mut chain), delta, .. } = parcel;
+                let Sealed { ticket, before: Token(mut chain), .. } = parcel;
                 chain.push(frame);
                 tokens[i] = Token(chain);
                 let token = tokens[i].to_string();
-                self.cache.attempt(&id, sealed[i].groups, name, token, delta);
+                self.cache.commit(&id, sealed[i].groups, &ticket, token);
             }
         }
         let snapshots = sealed.into_iter().zip(tokens).map(|(store, token)| Snapshot {

@@ -1,15 +1,16 @@
 //! Versions in memory.
 //!
-//! For each store and range of key groups there is one whole version, the *base*, and the deltas
+//! For each store and range of key groups there is one whole version, the *base*, and the writes
 //! of attempts on top of it. Which attempt counts is not known at its commit but when somebody
-//! opens its token: only then its delta becomes part of the base, and the others are forgotten.
+//! opens its token: only then its writes become part of the base, and the others are forgotten.
 //! So a batch that is run again after a failed sink still finds the version it started from.
 
-use crate::codec;
+use crate::overlay::Overlay;
+use crate::pack::Ticket;
 use crate::table::Table;
-use bytes::Bytes;
-use fluvial_core::{KeyGroupRange, Result, StoreId};
+use fluvial_core::{KeyGroupRange, RunId, StoreId};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many attempts are kept; those before them must be read again.
@@ -18,8 +19,10 @@ const ATTEMPTS_MAX: usize = 3;
 type Key = (StoreId, KeyGroupRange);
 
 /// All versions in memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Cache {
+    run: RunId,
+    tickets: AtomicU64,
     slots: Mutex<BTreeMap<Key, Arc<Mutex<Slot>>>>,
 }
 
@@ -31,11 +34,12 @@ struct Slot {
 
 #[derive(Debug)]
 struct Attempt {
-    /// What it is called once it is elected.
-    token: String,
+    ticket: Ticket,
+    /// What it is called once it is elected; `None` while it is not durable.
+    token: Option<String>,
     /// What it applies to.
     name: String,
-    delta: Bytes,
+    writes: Overlay,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -43,6 +47,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Cache {
+    /// No version, for the process of `run`.
+    pub(crate) fn new(run: RunId) -> Self {
+        Self { run, tickets: AtomicU64::new(0), slots: Mutex::default() }
+    }
+
     fn slot(&self, id: &StoreId, groups: KeyGroupRange) -> Arc<Mutex<Slot>> {
         Arc::clone(lock(&self.slots).entry((id.clone(), groups)).or_default())
     }
@@ -53,8 +62,8 @@ impl Cache {
         id: &StoreId,
         groups: KeyGroupRange,
         name: &str,
-    ) -> Result<Option<Arc<Table>>> {
-        lock(&self.slot(id, groups)).get(name, groups)
+    ) -> Option<Arc<Table>> {
+        lock(&self.slot(id, groups)).get(name)
     }
 
     /// Keeps a version that was read, in place of the one that was there, and of those with
@@ -69,22 +78,39 @@ impl Cache {
         slot.base = Some((name.to_owned(), Arc::clone(table)));
     }
 
-    /// Keeps the delta of an attempt that became durable.
-    pub(crate) fn attempt(
+    /// Keeps the writes of an attempt over the version called `name`.
+    pub(crate) fn seal(
         &self,
         id: &StoreId,
         groups: KeyGroupRange,
         name: String,
-        token: String,
-        delta: Bytes,
-    ) {
+        writes: Overlay,
+    ) -> Ticket {
+        let number = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let ticket = Ticket { number, run: self.run.clone() };
         let slot = self.slot(id, groups);
         let mut slot = lock(&slot);
         if slot.base.as_ref().is_some_and(|(base, _)| *base == name) {
-            slot.attempts.push_back(Attempt { token, name, delta });
+            slot.attempts.push_back(Attempt { ticket: ticket.clone(), token: None, name, writes });
             if slot.attempts.len() > ATTEMPTS_MAX {
                 slot.attempts.pop_front();
             }
+        }
+        ticket
+    }
+
+    /// Notes that an attempt became durable.
+    pub(crate) fn commit(
+        &self,
+        id: &StoreId,
+        groups: KeyGroupRange,
+        ticket: &Ticket,
+        token: String,
+    ) {
+        let slot = self.slot(id, groups);
+        let mut slot = lock(&slot);
+        if let Some(attempt) = slot.attempts.iter_mut().find(|a| a.ticket == *ticket) {
+            attempt.token = Some(token);
         }
     }
 
@@ -96,28 +122,26 @@ impl Cache {
 }
 
 impl Slot {
-    fn get(&mut self, name: &str, groups: KeyGroupRange) -> Result<Option<Arc<Table>>> {
-        let Some((base, table)) = &self.base else { return Ok(None) };
+    fn get(&mut self, name: &str) -> Option<Arc<Table>> {
+        let (base, table) = self.base.as_ref()?;
         if base == name {
-            return Ok(Some(Arc::clone(table)));
+            return Some(Arc::clone(table));
         }
-        let elected = self.attempts.iter().position(|a| a.token == name && a.name == *base);
-        let Some(elected) = elected.and_then(|at| self.attempts.remove(at)) else {
-            return Ok(None);
-        };
+        let is_it = |a: &Attempt| a.token.as_deref() == Some(name) && a.name == *base;
+        let at = self.attempts.iter().position(is_it)?;
+        let elected = self.attempts.remove(at)?;
         self.attempts.clear();
-        // From here on the base is out of the slot: if the delta does not apply, it is gone.
-        let Some((_, table)) = self.base.take() else { return Ok(None) };
+        let (_, table) = self.base.take()?;
         // If somebody still reads the old version, the new one becomes a copy.
         let mut table = Arc::try_unwrap(table).unwrap_or_else(|shared| Table::clone(&shared));
-        codec::apply(&elected.delta, &mut table, groups, groups)?;
+        elected.writes.apply_to(&mut table);
         let table = Arc::new(table);
         self.base = Some((name.to_owned(), Arc::clone(&table)));
-        Ok(Some(table))
+        Some(table)
     }
 
     fn held(&self) -> usize {
-        let deltas: usize = self.attempts.iter().map(|attempt| attempt.delta.len()).sum();
-        deltas + self.base.as_ref().map_or(0, |(_, table)| table.held())
+        let writes: usize = self.attempts.iter().map(|attempt| attempt.writes.held()).sum();
+        writes + self.base.as_ref().map_or(0, |(_, table)| table.held())
     }
 }

@@ -2,23 +2,29 @@
 //!
 //! ```text
 //! frame   = format kind compression body
-//! body    = #ranges (range)* #entries (entry)*
+//! body    = #ranges (range)* #parts (part)*
 //! range   = length start length end            every key of it is gone
-//! entry   = length key 0                       the key is gone
-//!         | length key length+1 value
+//! part    = length prefix #entries (entry)*    entries whose keys begin with the prefix
+//! entry   = length suffix 0                    the key is gone
+//!         | length suffix length+1 value
 //! ```
+//!
+//! A body of format 1 has its entries, with whole keys, in place of the parts.
 //!
 //! Numbers are unsigned, seven bits to a byte. The checksum of a frame is in the token that
 //! names it, so that every byte counts, these included.
 
 use crate::ranges::Ranges;
-use crate::table::{Hash, Table};
+use crate::segment::Hash;
+use crate::table::{Part, Table};
 use fluvial_core::{Error, KeyGroupRange, KeyRange, Result};
 use std::borrow::Cow;
 use std::io::Read;
 
 /// Version of the bytes of frames.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+/// The oldest version that can be read.
+const OLDEST_FORMAT: u8 = 1;
 
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
@@ -71,8 +77,15 @@ pub(crate) fn frame(kind: Kind, body: &[u8], compression: Compression) -> Vec<u8
     [&[FORMAT, kind.byte(), PLAIN], body].concat()
 }
 
+/// What a frame holds, decompressed.
+#[derive(Debug)]
+pub(crate) struct Body<'f> {
+    pub(crate) format: u8,
+    pub(crate) bytes: Cow<'f, [u8]>,
+}
+
 /// Takes the body out of a frame.
-pub(crate) fn open_frame(kind: Kind, frame: &[u8]) -> Result<Cow<'_, [u8]>> {
+pub(crate) fn open_frame(kind: Kind, frame: &[u8]) -> Result<Body<'_>> {
     let ([format, found, compression], body) =
         frame.split_first_chunk().ok_or_else(|| Error::corrupt("it is cut"))?;
     if *format > FORMAT {
@@ -82,11 +95,11 @@ pub(crate) fn open_frame(kind: Kind, frame: &[u8]) -> Result<Cow<'_, [u8]>> {
         ))
         .with_condition("CHECKPOINT_FORMAT_TOO_NEW"));
     }
-    if *format != FORMAT || *found != kind.byte() {
+    if *format < OLDEST_FORMAT || *found != kind.byte() {
         return Err(Error::corrupt("it holds something else"));
     }
-    match *compression {
-        PLAIN => Ok(body.into()),
+    let bytes = match *compression {
+        PLAIN => body.into(),
         ZSTD => {
             let bad = |e| Error::corrupt("it cannot be decompressed").with_source(e);
             let max = body.len().saturating_mul(RATIO_MAX);
@@ -97,10 +110,11 @@ pub(crate) fn open_frame(kind: Kind, frame: &[u8]) -> Result<Cow<'_, [u8]>> {
             if plain.len() > max {
                 return Err(Error::corrupt("it is a bomb: it grows without end"));
             }
-            Ok(plain.into())
+            plain.into()
         }
-        _ => Err(Error::corrupt("its compression is unknown")),
-    }
+        _ => return Err(Error::corrupt("its compression is unknown")),
+    };
+    Ok(Body { format: *format, bytes })
 }
 
 fn put_number(out: &mut Vec<u8>, mut number: u64) {
@@ -139,10 +153,9 @@ pub(crate) fn delta_body(gone: &Ranges, changes: &Table) -> Vec<u8> {
         put_bytes(&mut out, &range.start);
         put_bytes(&mut out, &range.end);
     }
-    put_number(&mut out, changes.len() as u64);
-    for id in changes.iter() {
-        put_bytes(&mut out, changes.key(id));
-        put_value(&mut out, changes.value(id));
+    put_number(&mut out, changes.parts().count() as u64);
+    for part in changes.parts() {
+        put_part(&mut out, part.prefix(), part.records().map(|r| (part.key(r), part.value(r))));
     }
     out
 }
@@ -151,26 +164,41 @@ pub(crate) fn delta_body(gone: &Ranges, changes: &Table) -> Vec<u8> {
 pub(crate) fn full_body(base: &Table, gone: &Ranges, changes: &Table, rows: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(room(base) + room(changes));
     put_number(&mut out, 0);
-    put_number(&mut out, rows);
+    let whole = |part: &Part<'_>| gone.iter().any(|range| part.lies_in(range));
+    let left: Vec<_> = base.parts().filter(|part| !whole(part)).collect();
+    put_number(&mut out, (left.len() + changes.parts().count()) as u64);
     let mut written = 0;
-    let mut put = |key: &[u8], value: Option<&[u8]>| {
-        put_bytes(&mut out, key);
-        put_value(&mut out, value);
-        written += 1;
-    };
-    for id in base.iter() {
-        let key = base.key(id);
-        let hidden = gone.contains(key)
-            || (!changes.is_empty() && changes.find(Hash::of(key), key).is_some());
-        if !hidden {
-            put(key, base.value(id));
-        }
+    for part in left {
+        let hidden = part.may_be_hidden_by(changes);
+        let torn = gone.iter().any(|range| part.may_lie_in(range));
+        let shows = |key: &[u8]| {
+            !(torn && gone.contains(key)) && !(hidden && changes.find(Hash::of(key), key).is_some())
+        };
+        let records = part.records().map(|record| (part.key(record), part.value(record)));
+        written += put_part(&mut out, part.prefix(), records.filter(|(key, _)| shows(key)));
     }
-    for id in changes.iter().filter(|id| changes.value(*id).is_some()) {
-        put(changes.key(id), changes.value(id));
+    for part in changes.parts() {
+        let records = part.records().map(|record| (part.key(record), part.value(record)));
+        written += put_part(&mut out, part.prefix(), records.filter(|(_, v)| v.is_some()));
     }
     assert_eq!(written, rows, "the number of keys was counted wrong");
     out
+}
+
+/// Puts the entries of a part; returns how many they are.
+fn put_part<'k>(
+    out: &mut Vec<u8>,
+    prefix: &[u8],
+    entries: impl Iterator<Item = (&'k [u8], Option<&'k [u8]>)> + Clone,
+) -> u64 {
+    let count = entries.clone().count() as u64;
+    put_bytes(out, prefix);
+    put_number(out, count);
+    for (key, value) in entries {
+        put_bytes(out, &key[prefix.len()..]);
+        put_value(out, value);
+    }
+    count
 }
 
 /// Applies a body to a table. Only keys of `keep` are taken; every key must lie in `within`.
@@ -179,42 +207,47 @@ pub(crate) fn full_body(base: &Table, gone: &Ranges, changes: &Table, rows: u64)
 ///
 /// `Corrupt` for bytes that no writer wrote. The table is then in no useful state.
 pub(crate) fn apply(
-    body: &[u8],
+    body: &Body<'_>,
     table: &mut Table,
     within: KeyGroupRange,
     keep: KeyGroupRange,
 ) -> Result<()> {
-    let mut rest = body;
+    let mut rest = body.bytes.as_ref();
     let ranges = take_number(&mut rest)?;
     for _ in 0..ranges {
         let start = take_bytes(&mut rest)?;
         let end = take_bytes(&mut rest)?;
         let range = KeyRange { start: start.to_vec(), end: end.to_vec() };
-        table.remove_range(&clip(&range, within), |_, _| ());
+        table.remove_range(&clip(&range, within));
     }
-    let entries = take_number(&mut rest)?;
-    if table.is_empty() {
-        // An entry takes two bytes at least: a false number reserves no more than is there.
-        table.reserve(usize::try_from(entries).unwrap_or(usize::MAX).min(rest.len() / 2));
-    }
-    for _ in 0..entries {
-        let key = take_bytes(&mut rest)?;
-        let value = take_value(&mut rest)?;
-        let group = group_of(key).filter(|group| within.contains(*group));
-        let group = group.ok_or_else(|| Error::corrupt("it holds a key of another partition"))?;
-        if !keep.contains(group) {
-            continue;
-        }
-        match value {
-            Some(value) => table.put(Hash::of(key), key, value),
-            None => {
-                if let Some(id) = table.find(Hash::of(key), key) {
-                    table.remove(id);
-                }
+    let flat = body.format < 2;
+    let parts = if flat { 1 } else { take_number(&mut rest)? };
+    let mut key = Vec::new();
+    for _ in 0..parts {
+        let prefix = if flat { &[] } else { take_bytes(&mut rest)? };
+        let entries = take_number(&mut rest)?;
+        for _ in 0..entries {
+            key.clear();
+            key.extend_from_slice(prefix);
+            key.extend_from_slice(take_bytes(&mut rest)?);
+            let value = take_value(&mut rest)?;
+            let group = group_of(&key).filter(|group| within.contains(*group));
+            let group =
+                group.ok_or_else(|| Error::corrupt("it holds a key of another partition"))?;
+            if keep.contains(group) {
+                apply_entry(table, &key, value);
             }
         }
     }
     if rest.is_empty() { Ok(()) } else { Err(Error::corrupt("it is too long")) }
+}
+
+fn apply_entry(table: &mut Table, key: &[u8], value: Option<&[u8]>) {
+    let hash = Hash::of(key);
+    match value {
+        Some(value) => table.put(hash, key, value),
+        None => table.remove(hash, key),
+    }
 }
 
 /// The key group of a key; `None` if it is too short to have one.
@@ -275,7 +308,7 @@ mod tests {
         let zeros = vec![0; 10 << 20];
         let written = frame(Kind::Full, &zeros, Compression::Zstd);
         assert_eq!(
-            (written[2], open_frame(Kind::Full, &written).unwrap().len()),
+            (written[2], open_frame(Kind::Full, &written).unwrap().bytes.len()),
             (PLAIN, 10 << 20)
         );
         let packed = zstd::bulk::compress(&zeros, LEVEL).unwrap();
@@ -286,7 +319,7 @@ mod tests {
     #[test]
     fn newer_formats_are_told_from_damage() {
         let mut whole = frame(Kind::Delta, b"body", Compression::Zstd);
-        assert_eq!(open_frame(Kind::Delta, &whole).unwrap().as_ref(), b"body");
+        assert_eq!(open_frame(Kind::Delta, &whole).unwrap().bytes.as_ref(), b"body");
         assert_eq!(open_frame(Kind::Full, &whole).unwrap_err().kind(), ErrorKind::Corrupt);
         whole[0] = FORMAT + 1;
         assert_eq!(open_frame(Kind::Delta, &whole).unwrap_err().kind(), ErrorKind::Invalid);

@@ -42,7 +42,7 @@ pub fn inspect_frame(frame: &[u8]) -> Result<FrameSummary> {
     let body = codec::open_frame(kind, frame)?;
     let (mut table, all) = (Table::default(), KeyGroupRange { start: 0, end: u16::MAX });
     codec::apply(&body, &mut table, all, all)?;
-    let (rows, plain_bytes) = (table.len() as u64, body.len() as u64);
+    let (rows, plain_bytes) = (table.len() as u64, body.bytes.len() as u64);
     Ok(FrameSummary { is_full: kind == Kind::Full, rows, plain_bytes })
 }
 

@@ -4,8 +4,9 @@
 //! uploads what changed; every so often it uploads everything, so that a restart reads little.
 //! State that does not fit in memory needs another backend.
 //!
-//! Inside, a version is a hash table in few allocations, and a batch is an overlay on it that
-//! becomes part of it only when a later batch opens the result.
+//! Inside, a version is hash tables in few allocations, one for each (key group, time), so that
+//! what expires together is dropped together. A batch is an overlay on it that becomes part of it
+//! only when a later batch opens the result.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -19,7 +20,10 @@ mod objects;
 mod order;
 mod overlay;
 mod pack;
+mod prefix;
 mod ranges;
+mod runs;
+mod segment;
 mod settings;
 mod store;
 mod table;

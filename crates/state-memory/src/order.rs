@@ -5,14 +5,10 @@
 //! keys, and sorts a bucket when a scan reads it. In a store that is ordered by time a bucket is
 //! one (group, time): to expire it, nothing needs to be sorted or compared.
 
+use crate::prefix::{Cut, Overlap, Prefix, Span};
 use fluvial_core::KeyRange;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-
-/// Bytes of a key that choose its bucket: its group (2), and a time (9) if it has one.
-const PREFIX_BYTES: usize = 11;
-
-type Prefix = [u8; PREFIX_BYTES];
 
 /// The records that the ids of an order stand for.
 pub(crate) trait Keys {
@@ -120,38 +116,15 @@ fn tag(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(tag)
 }
 
-/// The first bytes of a key, zeros after its end: never in another order than the keys.
-fn prefix(key: &[u8]) -> Prefix {
-    let mut prefix = [0; PREFIX_BYTES];
-    let length = key.len().min(PREFIX_BYTES);
-    prefix[..length].copy_from_slice(&key[..length]);
-    prefix
-}
-
-/// The buckets in which the keys of a range can lie.
-#[derive(Clone, Copy)]
-struct Span {
-    first: Prefix,
-    last: Prefix,
-}
-
-impl Span {
-    fn of(range: &KeyRange) -> Option<Self> {
-        let last = match range.end.as_slice() {
-            [] => [u8::MAX; PREFIX_BYTES],
-            end => prefix(end),
-        };
-        let first = prefix(&range.start);
-        (!range.is_empty() && first <= last).then_some(Self { first, last })
-    }
-
-    /// Whether all keys of a bucket lie in the range, so that none needs to be looked at.
-    fn holds_all(&self, prefix: &Prefix) -> bool {
-        self.first < *prefix && *prefix < self.last
-    }
-}
+/// Buckets are as fine as segments can be.
+const CUT: Cut = Cut::FINEST;
 
 impl Order {
+    /// Makes room for so many more records.
+    pub(crate) fn reserve(&mut self, records: usize) {
+        self.pile.reserve(records);
+    }
+
     /// Adds a new record.
     pub(crate) fn add(&mut self, id: u32) {
         self.pile.push(id);
@@ -166,7 +139,10 @@ impl Order {
     fn settle(&mut self, keys: &impl Keys) {
         for id in self.pile.drain(..) {
             let Some(key) = keys.key(id) else { continue };
-            self.buckets.entry(prefix(key)).and_modify(|b| b.push(id)).or_insert(Bucket::One(id));
+            self.buckets
+                .entry(CUT.prefix(key))
+                .and_modify(|b| b.push(id))
+                .or_insert(Bucket::One(id));
             self.settled += 1;
         }
         self.pile.shrink_to(1024);
@@ -178,13 +154,17 @@ impl Order {
         keys: &impl Keys,
         range: &KeyRange,
         mut visit: impl FnMut(u32) -> ControlFlow<()>,
-    ) {
-        let Some(span) = Span::of(range) else { return };
+    ) -> ControlFlow<()> {
+        let Some(span) = Span::of(range, CUT) else { return ControlFlow::Continue(()) };
         self.settle(keys);
         let now = self.removals;
-        for (prefix, bucket) in self.buckets.range_mut(span.first..=span.last) {
+        for (prefix, bucket) in self.buckets.range_mut(span.first..) {
+            let overlap = span.overlap(prefix);
+            if overlap == Overlap::After {
+                break;
+            }
             let mut ids = bucket.sorted(keys, now);
-            if !span.holds_all(prefix) {
+            if overlap == Overlap::Some {
                 let start = range.start.as_slice();
                 ids = &ids[ids.partition_point(|id| keys.key(*id).is_some_and(|k| k < start))..];
                 if !range.end.is_empty() {
@@ -193,48 +173,46 @@ impl Order {
                 }
             }
             for id in ids.iter().filter(|id| keys.is_live(**id)) {
-                if visit(*id).is_break() {
-                    return;
-                }
+                visit(*id)?;
             }
         }
+        ControlFlow::Continue(())
     }
 
     /// How many records lie in `range`.
     pub(crate) fn count(&mut self, keys: &impl Keys, range: &KeyRange) -> u64 {
-        let Some(span) = Span::of(range) else { return 0 };
+        let Some(span) = Span::of(range, CUT) else { return 0 };
         self.settle(keys);
-        let count = |(prefix, bucket): (&Prefix, &Bucket)| {
+        let mut count = 0;
+        for (prefix, bucket) in self.buckets.range(span.first..) {
             let ids = bucket.ids();
-            match span.holds_all(prefix) {
-                true if bucket.is_whole(self.removals) => ids.len(),
-                true => ids.iter().filter(|id| keys.is_live(**id)).count(),
-                false => {
+            count += match span.overlap(prefix) {
+                Overlap::After => break,
+                Overlap::All if bucket.is_whole(self.removals) => ids.len(),
+                Overlap::All => ids.iter().filter(|id| keys.is_live(**id)).count(),
+                Overlap::Some => {
                     let inside = |id: u32| keys.key(id).is_some_and(|key| range.contains(key));
                     ids.iter().filter(|id| inside(**id)).count()
                 }
-            }
-        };
-        self.buckets.range(span.first..=span.last).map(count).sum::<usize>() as u64
-    }
-
-    /// Whether no record lies in `range`; `false` may be wrong.
-    pub(crate) fn is_clear(&mut self, keys: &impl Keys, range: &KeyRange) -> bool {
-        let Some(span) = Span::of(range) else { return true };
-        self.settle(keys);
-        self.buckets.range(span.first..=span.last).next().is_none()
+            };
+        }
+        count as u64
     }
 
     /// Takes the records of `range` out, in any order.
     pub(crate) fn take(&mut self, keys: &impl Keys, range: &KeyRange) -> Vec<u32> {
-        let Some(span) = Span::of(range) else { return Vec::new() };
+        let Some(span) = Span::of(range, CUT) else { return Vec::new() };
         self.settle(keys);
         let (mut taken, mut emptied) = (Vec::new(), Vec::new());
-        for (prefix, bucket) in self.buckets.range_mut(span.first..=span.last) {
-            let all = span.holds_all(prefix);
+        for (prefix, bucket) in self.buckets.range_mut(span.first..) {
+            let overlap = span.overlap(prefix);
+            if overlap == Overlap::After {
+                break;
+            }
             let before = bucket.ids().len();
             let mut left = Vec::new();
             for id in bucket.ids().iter().copied().filter(|id| keys.is_live(*id)) {
+                let all = overlap == Overlap::All;
                 match all || keys.key(id).is_some_and(|key| range.contains(key)) {
                     true => taken.push(id),
                     false => left.push(id),

@@ -2,7 +2,10 @@
 
 use crate::codec;
 use crate::ranges::Ranges;
-use crate::table::{Hash, Mark, Table};
+use crate::runs::{Row, Runs};
+use crate::segment::{Hash, Mark};
+use crate::table::Table;
+use arrow::array::{Array, BinaryArray};
 use fluvial_core::KeyRange;
 use std::ops::ControlFlow;
 
@@ -21,7 +24,7 @@ pub(crate) struct Overlay {
 impl Overlay {
     /// Nothing over `base`.
     pub(crate) fn new(base: &Table) -> Self {
-        Self { rows: base.len() as u64, ..Self::default() }
+        Self { changes: Table::cut_like(base), gone: Ranges::default(), rows: base.len() as u64 }
     }
 
     /// Number of keys.
@@ -34,90 +37,139 @@ impl Overlay {
         self.changes.is_empty() && self.gone.is_empty()
     }
 
-    /// The value of a key.
-    pub(crate) fn get<'a>(&'a self, base: &'a Table, key: &[u8]) -> Option<&'a [u8]> {
-        let hash = Hash::of(key);
-        if !self.changes.is_empty()
-            && let Some(id) = self.changes.find(hash, key)
-        {
-            return self.changes.value(id);
-        }
-        self.below(base, hash, key).and_then(|id| base.value(id))
-    }
-
-    /// The record of the version that shows through.
-    fn below(&self, base: &Table, hash: Hash, key: &[u8]) -> Option<u32> {
-        if !self.gone.is_empty() && self.gone.contains(key) {
-            return None;
-        }
-        base.find(hash, key)
-    }
-
-    /// Writes a value. What is there already is not written again.
-    pub(crate) fn put(&mut self, base: &Table, key: &[u8], value: &[u8]) {
-        let hash = Hash::of(key);
-        if let Some(id) = self.changes.find(hash, key) {
-            self.rows += u64::from(self.changes.value(id).is_none());
-            self.changes.set(id, Some(value));
-            return;
-        }
-        let mark = match self.below(base, hash, key) {
-            Some(id) if base.value(id) == Some(value) => return,
-            Some(_) => Mark::Hides,
-            None => {
-                self.rows += 1;
-                Mark::Plain
+    /// The values of keys, in their order.
+    pub(crate) fn get_many<'a>(
+        &'a self,
+        base: &'a Table,
+        keys: &BinaryArray,
+    ) -> Vec<Option<&'a [u8]>> {
+        let mut found = vec![None; keys.len()];
+        for run in Runs::of(keys).iter() {
+            let first = keys.value(run[0].at as usize);
+            let (over, below) = (self.changes.segment_of(first), base.segment_of(first));
+            for &Row { at, hash } in run {
+                let key = keys.value(at as usize);
+                let change = over.and_then(|over| over.find(hash, key).map(|id| over.value(id)));
+                found[at as usize] = change.unwrap_or_else(|| {
+                    let below = below.filter(|_| !self.is_gone(key))?;
+                    below.find(hash, key).and_then(|id| below.value(id))
+                });
             }
-        };
-        self.changes.insert(hash, key, Some(value), mark);
+        }
+        found
     }
 
-    /// Writes a value unless there is one; says whether it did.
-    pub(crate) fn put_absent(&mut self, base: &Table, key: &[u8], value: &[u8]) -> bool {
-        let hash = Hash::of(key);
-        if let Some(id) = self.changes.find(hash, key) {
-            let gone = self.changes.value(id).is_none();
-            if gone {
-                self.rows += 1;
-                self.changes.set(id, Some(value));
-            }
-            return gone;
-        }
-        let absent = self.below(base, hash, key).is_none();
-        if absent {
-            self.rows += 1;
-            self.changes.insert(hash, key, Some(value), Mark::Plain);
-        }
-        absent
+    fn is_gone(&self, key: &[u8]) -> bool {
+        !self.gone.is_empty() && self.gone.contains(key)
     }
 
-    /// Removes a key, if it is there.
-    pub(crate) fn delete(&mut self, base: &Table, key: &[u8]) {
-        let hash = Hash::of(key);
-        if let Some(id) = self.changes.find(hash, key) {
-            self.rows -= u64::from(self.changes.value(id).is_some());
-            match self.changes.mark(id) {
-                Mark::Hides => self.changes.set(id, None),
-                Mark::Plain => self.changes.remove(id),
-            }
-        } else if self.below(base, hash, key).is_some() {
-            self.rows -= 1;
-            self.changes.insert(hash, key, None, Mark::Hides);
+    /// Writes values. What is there already is not written again.
+    pub(crate) fn put_many(&mut self, base: &Table, keys: &BinaryArray, values: &BinaryArray) {
+        for run in Runs::of(keys).iter() {
+            let first = keys.value(run[0].at as usize);
+            let (below, gone) = (base.segment_of(first), &self.gone);
+            let mut added = 0;
+            self.changes.change(first, |over| {
+                over.reserve(run.len());
+                for &Row { at, hash } in run {
+                    let (key, value) = (keys.value(at as usize), values.value(at as usize));
+                    if let Some(id) = over.find(hash, key) {
+                        added += u64::from(over.value(id).is_none());
+                        over.set(id, Some(value));
+                        continue;
+                    }
+                    let shown = below.filter(|_| gone.is_empty() || !gone.contains(key));
+                    let old = shown.and_then(|s| s.find(hash, key).map(|id| s.value(id)));
+                    let mark = match old {
+                        Some(old) if old == Some(value) => continue,
+                        Some(_) => Mark::Hides,
+                        None => {
+                            added += 1;
+                            Mark::Plain
+                        }
+                    };
+                    over.insert(hash, key, Some(value), mark);
+                }
+            });
+            self.rows += added;
+        }
+    }
+
+    /// Writes the values of keys that have none, the first of each; says of each whether it did.
+    pub(crate) fn put_absent(
+        &mut self,
+        base: &Table,
+        keys: &BinaryArray,
+        values: &BinaryArray,
+    ) -> Vec<bool> {
+        let mut written = vec![false; keys.len()];
+        for run in Runs::of(keys).iter() {
+            let first = keys.value(run[0].at as usize);
+            let (below, gone) = (base.segment_of(first), &self.gone);
+            let mut added = 0;
+            self.changes.change(first, |over| {
+                over.reserve(run.len());
+                for &Row { at, hash } in run {
+                    let (key, value) = (keys.value(at as usize), values.value(at as usize));
+                    let absent = if let Some(id) = over.find(hash, key) {
+                        let is_gone = over.value(id).is_none();
+                        if is_gone {
+                            over.set(id, Some(value));
+                        }
+                        is_gone
+                    } else {
+                        let shown = below.filter(|_| gone.is_empty() || !gone.contains(key));
+                        let absent = shown.is_none_or(|below| below.find(hash, key).is_none());
+                        if absent {
+                            over.insert(hash, key, Some(value), Mark::Plain);
+                        }
+                        absent
+                    };
+                    added += u64::from(absent);
+                    written[at as usize] = absent;
+                }
+            });
+            self.rows += added;
+        }
+        written
+    }
+
+    /// Removes keys that are there.
+    pub(crate) fn delete_many(&mut self, base: &Table, keys: &BinaryArray) {
+        for run in Runs::of(keys).iter() {
+            let first = keys.value(run[0].at as usize);
+            let (below, gone) = (base.segment_of(first), &self.gone);
+            let mut removed = 0;
+            self.changes.change(first, |over| {
+                for &Row { at, hash } in run {
+                    let key = keys.value(at as usize);
+                    if let Some(id) = over.find(hash, key) {
+                        removed += u64::from(over.value(id).is_some());
+                        match over.mark(id) {
+                            Mark::Hides => over.set(id, None),
+                            Mark::Plain => over.remove(id),
+                        }
+                        continue;
+                    }
+                    let shown = below.filter(|_| gone.is_empty() || !gone.contains(key));
+                    if shown.is_some_and(|below| below.find(hash, key).is_some()) {
+                        removed += 1;
+                        over.insert(hash, key, None, Mark::Hides);
+                    }
+                }
+            });
+            self.rows -= removed;
         }
     }
 
     /// Removes every key of `range`; returns how many there were.
     pub(crate) fn delete_range(&mut self, base: &Table, range: &KeyRange) -> u64 {
-        let (mut puts, mut hidden) = (0, 0);
-        self.changes.remove_range(range, |changes, id| {
-            puts += u64::from(changes.value(id).is_some());
-            hidden += u64::from(changes.mark(id) == Mark::Hides);
-        });
+        let over = self.changes.remove_range(range);
         let below: u64 = self.gone.outside(range).iter().map(|piece| base.count(piece)).sum();
         if below > 0 {
             self.gone.insert(range);
         }
-        let removed = puts + below - hidden;
+        let removed = (over.records - over.tombstones) as u64 + below - over.marked as u64;
         self.rows -= removed;
         removed
     }
@@ -139,31 +191,25 @@ impl Overlay {
         if limit == 0 {
             return;
         }
-        let clear = self.changes.is_clear(range);
-        let over = if clear { Vec::new() } else { self.puts(range, limit) };
+        let over = if self.changes.is_clear(range) { Vec::new() } else { self.puts(range, limit) };
         let mut over = over.into_iter().peekable();
         for piece in self.gone.outside(range) {
-            let mut flow = ControlFlow::Continue(());
-            base.scan(&piece, |id| {
-                let key = base.key(id);
-                while let Some(put) = over.next_if(|put| self.changes.key(*put) < key) {
-                    flow =
-                        visit(self.changes.key(put), self.changes.value(put).unwrap_or_default());
-                    flow?;
+            let flow = base.scan(&piece, |part, record| {
+                let key = part.key(record);
+                while let Some((key, value)) = over.next_if(|(put, _)| *put < key) {
+                    visit(key, value)?;
                 }
-                if !clear && self.hides(key) {
+                if part.may_be_hidden_by(&self.changes) && self.hides(key) {
                     return ControlFlow::Continue(());
                 }
-                flow = visit(key, base.value(id).unwrap_or_default());
-                flow
+                visit(key, part.value(record).unwrap_or_default())
             });
             if flow.is_break() {
                 return;
             }
         }
-        for put in over {
-            let value = self.changes.value(put).unwrap_or_default();
-            if visit(self.changes.key(put), value).is_break() {
+        for (key, value) in over {
+            if visit(key, value).is_break() {
                 return;
             }
         }
@@ -173,16 +219,24 @@ impl Overlay {
         self.changes.find(Hash::of(key), key).is_some()
     }
 
-    /// The first `limit` written values of `range`, in order.
-    fn puts(&self, range: &KeyRange, limit: usize) -> Vec<u32> {
+    /// The first `limit` written keys and values of `range`, in order.
+    fn puts(&self, range: &KeyRange, limit: usize) -> Vec<(&[u8], &[u8])> {
         let mut puts = Vec::new();
-        self.changes.scan(range, |id| {
-            if self.changes.value(id).is_some() {
-                puts.push(id);
+        let _ = self.changes.scan(range, |part, record| {
+            if let Some(value) = part.value(record) {
+                puts.push((part.key(record), value));
             }
             if puts.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         puts
+    }
+
+    /// Makes the version what it is under this.
+    pub(crate) fn apply_to(self, base: &mut Table) {
+        for range in self.gone.iter() {
+            base.remove_range(range);
+        }
+        base.absorb(self.changes);
     }
 
     /// What changed, as the body of a delta.
@@ -247,6 +301,14 @@ mod tests {
         proptest::collection::vec(write, 0..20)
     }
 
+    fn body(bytes: Vec<u8>) -> codec::Body<'static> {
+        codec::Body { format: 2, bytes: bytes.into() }
+    }
+
+    fn column(bytes: &[u8]) -> BinaryArray {
+        BinaryArray::from_iter_values([bytes])
+    }
+
     type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
     fn play(base: &Table, model: &mut Model, writes: &[Write], asked: &KeyRange) -> Overlay {
@@ -254,16 +316,17 @@ mod tests {
         for write in writes {
             match write {
                 Write::Put(key, value) => {
-                    overlay.put(base, key, value);
+                    overlay.put_many(base, &column(key), &column(value));
                     model.insert(key.clone(), value.clone());
                 }
                 Write::PutAbsent(key, value) => {
                     let absent = !model.contains_key(key);
-                    assert_eq!(overlay.put_absent(base, key, value), absent);
+                    let written = overlay.put_absent(base, &column(key), &column(value));
+                    assert_eq!(written, [absent]);
                     model.entry(key.clone()).or_insert_with(|| value.clone());
                 }
                 Write::Delete(key) => {
-                    overlay.delete(base, key);
+                    overlay.delete_many(base, &column(key));
                     model.remove(key);
                 }
                 Write::DeleteRange(range) => {
@@ -304,27 +367,30 @@ mod tests {
             let (mut base, mut model) = (Table::default(), Model::new());
             for (writes, asked) in &batches {
                 let overlay = play(&base, &mut model, writes, asked);
-                for (key, value) in &model {
-                    prop_assert_eq!(overlay.get(&base, key), Some(value.as_slice()));
-                }
+                let keys = BinaryArray::from_iter_values(model.keys());
+                let values: Vec<_> = model.values().map(|v| Some(v.as_slice())).collect();
+                prop_assert_eq!(overlay.get_many(&base, &keys), values);
                 let mut from_full = Table::default();
-                codec::apply(&overlay.full_body(&base), &mut from_full, groups, groups).unwrap();
+                codec::apply(&body(overlay.full_body(&base)), &mut from_full, groups, groups).unwrap();
                 prop_assert_eq!(contents(&from_full), model.clone());
-                codec::apply(&overlay.delta_body(), &mut base, groups, groups).unwrap();
+                let mut from_delta = base.clone();
+                codec::apply(&body(overlay.delta_body()), &mut from_delta, groups, groups).unwrap();
+                prop_assert_eq!(contents(&from_delta), model.clone());
+                overlay.apply_to(&mut base);
                 prop_assert_eq!(contents(&base), model.clone());
             }
         }
 
         #[test]
-        fn damaged_bodies_never_panic(body: Vec<u8>, writes in writes(), at: usize, with: u8) {
+        fn damaged_bodies_never_panic(bytes: Vec<u8>, writes in writes(), at: usize, with: u8) {
             let groups = KeyGroupRange { start: 0, end: 2 };
-            let _ = codec::apply(&body, &mut Table::default(), groups, groups);
+            let _ = codec::apply(&body(bytes), &mut Table::default(), groups, groups);
             let mut model = Model::new();
             let all = KeyRange::all();
-            let mut body = play(&Table::default(), &mut model, &writes, &all).delta_body();
-            let at = at % body.len();
-            body[at] ^= with;
-            let _ = codec::apply(&body, &mut Table::default(), groups, groups);
+            let mut damaged = play(&Table::default(), &mut model, &writes, &all).delta_body();
+            let at = at % damaged.len();
+            damaged[at] ^= with;
+            let _ = codec::apply(&body(damaged), &mut Table::default(), groups, groups);
         }
     }
 
@@ -333,11 +399,11 @@ mod tests {
         let mut base = Table::default();
         base.put(Hash::of(b"\0\0a"), b"\0\0a", b"1");
         let mut overlay = Overlay::new(&base);
-        overlay.put(&base, b"\0\0a", b"1");
-        overlay.delete(&base, b"\0\0b");
+        overlay.put_many(&base, &column(b"\0\0a"), &column(b"1"));
+        overlay.delete_many(&base, &column(b"\0\0b"));
         overlay.delete_range(&base, &KeyRange::prefix(b"\0\0c"));
-        overlay.put(&base, b"\0\0d", b"2");
-        overlay.delete(&base, b"\0\0d");
+        overlay.put_many(&base, &column(b"\0\0d"), &column(b"2"));
+        overlay.delete_many(&base, &column(b"\0\0d"));
         assert!(overlay.is_unchanged());
     }
 }

@@ -1,5 +1,6 @@
 //! An open store.
 
+use crate::cache::Cache;
 use crate::codec::{self, Kind, clip, group_of};
 use crate::overlay::Overlay;
 use crate::pack::Sealed;
@@ -36,6 +37,8 @@ pub(crate) struct MemoryStore {
     pub(crate) origin: Origin,
     pub(crate) overlay: Overlay,
     pub(crate) settings: Settings,
+    /// Where the writes wait for their election.
+    pub(crate) cache: Arc<Cache>,
 }
 
 impl MemoryStore {
@@ -53,13 +56,13 @@ impl MemoryStore {
 
     /// The frame to store, and the frames before it. Everything is written when there is nothing
     /// to build on, or when what would have to be read to open it grows too large.
-    fn frame(&self, delta: &[u8]) -> (Vec<u8>, Token) {
+    fn frame(&self) -> (Vec<u8>, Token) {
         let compression = self.settings.compression;
         if let Origin::Exact(before) = &self.origin
             && let Some((full, deltas)) = before.0.split_first()
             && deltas.len() < self.settings.deltas_max
         {
-            let frame = codec::frame(Kind::Delta, delta, compression);
+            let frame = codec::frame(Kind::Delta, &self.overlay.delta_body(), compression);
             let weight = deltas.iter().map(|d| d.length).sum::<u64>() + frame.len() as u64;
             if weight <= full.length {
                 return (frame, before.clone());
@@ -89,10 +92,10 @@ impl StateStore for MemoryStore {
     }
 
     fn get_many(&self, keys: &BinaryArray) -> Result<BinaryArray> {
+        assert_eq!(keys.null_count(), 0, "a state key is not null");
         let mut found = Column::new(keys.len());
-        for key in keys {
-            let key = key.expect("a state key is not null");
-            found.push(self.overlay.get(&self.base, key))?;
+        for value in self.overlay.get_many(&self.base, keys) {
+            found.push(value)?;
         }
         Ok(found.finish())
     }
@@ -112,11 +115,9 @@ impl StateStore for MemoryStore {
 
     fn put_many(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<()> {
         assert_eq!(keys.len(), values.len(), "every state key needs a value");
+        assert_eq!(values.null_count(), 0, "a state value is not null");
         self.assert_own(keys);
-        for (key, value) in keys.iter().zip(values) {
-            let value = value.expect("a state value is not null");
-            self.overlay.put(&self.base, key.unwrap_or_default(), value);
-        }
+        self.overlay.put_many(&self.base, keys, values);
         Ok(())
     }
 
@@ -124,17 +125,13 @@ impl StateStore for MemoryStore {
         assert_eq!(keys.len(), values.len(), "every state key needs a value");
         assert!(values.null_count() == 0, "a state value is not null");
         self.assert_own(keys);
-        let (overlay, base) = (&mut self.overlay, &self.base);
-        Ok(BooleanBuffer::collect_bool(keys.len(), |i| {
-            overlay.put_absent(base, keys.value(i), values.value(i))
-        }))
+        let written = self.overlay.put_absent(&self.base, keys, values);
+        Ok(BooleanBuffer::from(written))
     }
 
     fn delete_many(&mut self, keys: &BinaryArray) -> Result<()> {
         self.assert_own(keys);
-        for key in keys.iter().flatten() {
-            self.overlay.delete(&self.base, key);
-        }
+        self.overlay.delete_many(&self.base, keys);
         Ok(())
     }
 
@@ -153,9 +150,9 @@ impl StateStore for MemoryStore {
             Origin::Exact(token) if self.overlay.is_unchanged() => Change::None(token.to_string()),
             _ if rows == 0 => Change::None(Token::default().to_string()),
             _ => {
-                let delta = self.overlay.delta_body();
-                let (frame, before) = self.frame(&delta);
-                Sealed { name: self.name.clone(), before, frame, delta }.into_change()
+                let (frame, before) = self.frame();
+                let ticket = self.cache.seal(&self.id, self.groups, self.name, self.overlay);
+                Sealed { ticket, before, frame: frame.into() }.into_change()
             }
         };
         let (id, groups, base) = (self.id, self.groups, self.version);

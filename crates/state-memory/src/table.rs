@@ -1,320 +1,354 @@
-//! Keys and values by hash, in few allocations.
+//! A table in segments, one for each prefix of its keys.
+//!
+//! Keys begin with their group, and where state is ordered by time, with their time after it. A
+//! segment has all keys of one (group, time): what was written together and is removed together
+//! lies together, so a window that is over is dropped and not taken apart. Where keys have no
+//! time in front, a segment has all keys of a group.
 
-use crate::arena::{Arena, Place};
-use crate::order::{Keys, Order};
+use crate::prefix::{Cut, Overlap, Prefix, Span};
+use crate::segment::{Hash, Mark, Removed, Segment};
 use fluvial_core::KeyRange;
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as IndexEntry;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
-use xxhash_rust::xxh3::xxh3_64;
+
+/// Segments with fewer records than this on average are too small ...
+const RECORDS_MIN: usize = 4;
+/// ... if there are more than so many of them.
+const SEGMENTS_MIN: usize = 1024;
 
 /// A map from keys to values. A value may be a *tombstone*: the key is known to be gone.
-#[derive(Debug, Default)]
-pub(crate) struct Table {
-    records: Records,
-    index: HashTable<Slot>,
-    /// Behind a lock because a scan may have to sort. Held for the time of a call.
-    order: Mutex<Order>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    /// Half of the hash: growing the index reads no record, and few false records are read.
-    hash: u32,
-    id: u32,
-}
-
 #[derive(Debug, Clone, Default)]
-struct Records {
-    entries: Vec<Entry>,
-    arena: Arena,
+pub(crate) struct Table {
+    cut: Cut,
+    slots: Vec<Slot>,
+    vacant: Vec<u32>,
+    /// Slots by prefix.
+    index: HashTable<u32>,
+    /// The same in order.
+    order: BTreeMap<Prefix, u32>,
+    len: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    place: Place,
-    key_len: u32,
-    /// Bytes of the value, or [`TOMBSTONE`].
-    value_len: u32,
-    /// Bytes that a value may have without moving.
-    room: u32,
-    hash: u32,
-    state: State,
+#[derive(Debug, Clone)]
+struct Slot {
+    prefix: Prefix,
+    segment: Segment,
 }
 
-/// What a record is.
+/// Where a record is, until the table changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Removed,
-    Live,
-    /// Live, with the mark that its writer gave it.
-    Marked,
+pub(crate) struct Id {
+    slot: u32,
+    record: u32,
 }
 
-const TOMBSTONE: u32 = u32::MAX;
-
-/// A mark on a record, for whoever holds the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// None.
-    Plain,
-    /// The record hides one of a table below.
-    Hides,
+/// The records of one prefix, for reading.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'t> {
+    cut: Cut,
+    prefix: Prefix,
+    segment: &'t Segment,
 }
 
-/// The hash of a key, to be computed once and used with several tables.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hash(u32);
-
-impl Hash {
-    /// The hash of `key`.
-    pub(crate) fn of(key: &[u8]) -> Self {
-        Self((xxh3_64(key) >> 32) as u32)
-    }
-}
-
-/// Spreads half a hash over the bits that the index looks at.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-impl Keys for Records {
-    fn key(&self, id: u32) -> Option<&[u8]> {
-        let entry = &self.entries[id as usize];
-        (entry.state != State::Removed)
-            .then(|| self.arena.get(entry.place, 0, entry.key_len as usize))
+impl<'t> Part<'t> {
+    /// What all its keys begin with.
+    pub(crate) fn prefix(&self) -> &[u8] {
+        self.prefix.as_bytes()
     }
 
-    fn is_live(&self, id: u32) -> bool {
-        self.entries[id as usize].state != State::Removed
-    }
-}
-
-impl Records {
-    fn add(&mut self, hash: u32, key: &[u8], value: Option<&[u8]>, state: State) -> u32 {
-        let id = u32::try_from(self.entries.len())
-            .ok()
-            .filter(|id| *id < u32::MAX)
-            .expect("a partition holds less than four billion keys");
-        let value_len = value.map_or(TOMBSTONE, |v| v.len() as u32);
-        let value = value.unwrap_or_default();
-        let place = self.arena.append([key, value], key.len() + value.len());
-        let (key_len, room) = (key.len() as u32, value.len() as u32);
-        self.entries.push(Entry { place, key_len, value_len, room, hash, state });
-        id
+    /// The key of a record of it.
+    pub(crate) fn key(&self, record: u32) -> &'t [u8] {
+        self.segment.key(record)
     }
 
-    fn value(&self, id: u32) -> Option<&[u8]> {
-        let entry = &self.entries[id as usize];
-        (entry.value_len != TOMBSTONE)
-            .then(|| self.arena.get(entry.place, entry.key_len as usize, entry.value_len as usize))
+    /// The value of a record of it; `None` for a tombstone.
+    pub(crate) fn value(&self, record: u32) -> Option<&'t [u8]> {
+        self.segment.value(record)
     }
 
-    fn set(&mut self, id: u32, value: Option<&[u8]>) {
-        let entry = &mut self.entries[id as usize];
-        let Some(value) = value else {
-            entry.value_len = TOMBSTONE;
-            return;
-        };
-        let key_len = entry.key_len as usize;
-        if value.len() <= entry.room as usize {
-            self.arena.overwrite(entry.place, key_len, value);
-        } else {
-            let old = entry.place;
-            let key = self.arena.get(old, 0, key_len).to_vec();
-            let place = self.arena.append([&key, value], key_len + value.len());
-            self.arena.free(old, key_len + entry.room as usize);
-            entry.place = place;
-            entry.room = value.len() as u32;
+    /// Every record, in the order in which they were added.
+    pub(crate) fn records(&self) -> impl Iterator<Item = u32> + Clone + use<'t> {
+        self.segment.iter()
+    }
+
+    /// Whether all its keys lie in `range`.
+    pub(crate) fn lies_in(&self, range: &KeyRange) -> bool {
+        self.overlap(range) == Some(Overlap::All)
+    }
+
+    /// Whether some of its keys may lie in `range`.
+    pub(crate) fn may_lie_in(&self, range: &KeyRange) -> bool {
+        matches!(self.overlap(range), Some(Overlap::All | Overlap::Some))
+    }
+
+    fn overlap(&self, range: &KeyRange) -> Option<Overlap> {
+        let span = Span::of(range, self.cut)?;
+        (self.prefix >= span.first).then(|| span.overlap(&self.prefix))
+    }
+
+    /// Whether `other`, a table over the one that this is of, may hide some of it.
+    pub(crate) fn may_be_hidden_by(&self, other: &Table) -> bool {
+        match other.cut == self.cut {
+            true => other.slot(&self.prefix).is_some_and(|s| other.segment(s).has_marks()),
+            false => !other.is_empty(),
         }
-        entry.value_len = value.len() as u32;
-    }
-
-    fn remove(&mut self, id: u32) {
-        let entry = &mut self.entries[id as usize];
-        entry.state = State::Removed;
-        self.arena.free(entry.place, (entry.key_len + entry.room) as usize);
     }
 }
 
 impl Table {
+    /// A table without records, cut as `other` is.
+    pub(crate) fn cut_like(other: &Self) -> Self {
+        Self { cut: other.cut, ..Self::default() }
+    }
+
     /// Number of records, tombstones included.
     pub(crate) fn len(&self) -> usize {
-        self.index.len()
+        self.len
     }
 
     /// Whether there is no record.
     pub(crate) fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.len == 0
     }
 
     /// Bytes of all keys and values.
     pub(crate) fn bytes(&self) -> usize {
-        self.records.arena.live()
+        self.parts().map(|part| part.segment.bytes()).sum()
     }
 
-    /// Makes room for so many more records.
-    pub(crate) fn reserve(&mut self, records: usize) {
-        self.index.reserve(records, |slot| spread(slot.hash));
-        self.records.entries.reserve(records);
+    /// Its parts in the order of their prefixes.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.order.iter().map(|(prefix, slot)| self.part(*prefix, *slot))
+    }
+
+    fn part(&self, prefix: Prefix, slot: u32) -> Part<'_> {
+        Part { cut: self.cut, prefix, segment: self.segment(slot) }
+    }
+
+    fn segment(&self, slot: u32) -> &Segment {
+        &self.slots[slot as usize].segment
+    }
+
+    fn segment_mut(&mut self, slot: u32) -> &mut Segment {
+        &mut self.slots[slot as usize].segment
+    }
+
+    fn slot(&self, prefix: &Prefix) -> Option<u32> {
+        let same = |slot: &u32| self.slots[*slot as usize].prefix == *prefix;
+        self.index.find(prefix.hash(), same).copied()
+    }
+
+    /// The segment that would hold a key, and every key with the same [`Cut::FINEST`] prefix.
+    pub(crate) fn segment_of(&self, key: &[u8]) -> Option<&Segment> {
+        self.slot(&self.cut.prefix(key)).map(|slot| self.segment(slot))
     }
 
     /// The record of a key.
-    pub(crate) fn find(&self, hash: Hash, key: &[u8]) -> Option<u32> {
-        let same = |slot: &Slot| slot.hash == hash.0 && self.records.key(slot.id) == Some(key);
-        self.index.find(spread(hash.0), same).map(|slot| slot.id)
+    pub(crate) fn find(&self, hash: Hash, key: &[u8]) -> Option<Id> {
+        let slot = self.slot(&self.cut.prefix(key))?;
+        self.segment(slot).find(hash, key).map(|record| Id { slot, record })
     }
 
-    /// The value of a record; `None` for a tombstone.
-    pub(crate) fn value(&self, id: u32) -> Option<&[u8]> {
-        self.records.value(id)
-    }
-
-    /// The key of a record that is there.
-    pub(crate) fn key(&self, id: u32) -> &[u8] {
-        self.records.key(id).unwrap_or_default()
-    }
-
-    /// The mark of a record.
-    pub(crate) fn mark(&self, id: u32) -> Mark {
-        match self.records.entries[id as usize].state {
-            State::Marked => Mark::Hides,
-            State::Live | State::Removed => Mark::Plain,
+    /// Changes the segment of a key, and of every key with the same [`Cut::FINEST`] prefix; it is
+    /// made if there is none, and dropped if it is left empty.
+    pub(crate) fn change<T>(&mut self, key: &[u8], change: impl FnOnce(&mut Segment) -> T) -> T {
+        let slot = self.slot_for(key);
+        let segment = self.segment_mut(slot);
+        let before = segment.len();
+        let changed = change(segment);
+        let (after, is_empty) = (segment.len(), segment.is_empty());
+        self.len = self.len - before + after;
+        if is_empty {
+            self.drop_segment(slot);
         }
-    }
-
-    /// Sets the value of a record; `None` makes it a tombstone. May give records new ids.
-    pub(crate) fn set(&mut self, id: u32, value: Option<&[u8]>) {
-        self.records.set(id, value);
-        self.compact_if_sparse();
+        changed
     }
 
     /// Adds a record for a key that has none.
-    pub(crate) fn insert(&mut self, hash: Hash, key: &[u8], value: Option<&[u8]>, mark: Mark) {
-        let state = match mark {
-            Mark::Plain => State::Live,
-            Mark::Hides => State::Marked,
-        };
-        let id = self.records.add(hash.0, key, value, state);
-        self.index.insert_unique(spread(hash.0), Slot { hash: hash.0, id }, |s| spread(s.hash));
-        self.order_mut().add(id);
+    fn insert(&mut self, hash: Hash, key: &[u8], value: Option<&[u8]>, mark: Mark) {
+        self.change(key, |segment| segment.insert(hash, key, value, mark));
     }
 
     /// Puts a value, whether or not there was one.
     pub(crate) fn put(&mut self, hash: Hash, key: &[u8], value: &[u8]) {
-        let records = &self.records;
-        let same = |slot: &Slot| slot.hash == hash.0 && records.key(slot.id) == Some(key);
-        match self.index.entry(spread(hash.0), same, |slot| spread(slot.hash)) {
-            IndexEntry::Occupied(slot) => {
-                let id = slot.get().id;
-                self.set(id, Some(value));
-            }
-            IndexEntry::Vacant(slot) => {
-                let id = self.records.add(hash.0, key, Some(value), State::Live);
-                slot.insert(Slot { hash: hash.0, id });
-                self.order_mut().add(id);
+        self.change(key, |segment| segment.put(hash, key, value));
+    }
+
+    /// Removes the record of a key, if there is one.
+    pub(crate) fn remove(&mut self, hash: Hash, key: &[u8]) {
+        if let Some(Id { slot, record }) = self.find(hash, key) {
+            let segment = self.segment_mut(slot);
+            segment.remove(record);
+            let is_empty = segment.is_empty();
+            self.len -= 1;
+            if is_empty {
+                self.drop_segment(slot);
             }
         }
     }
 
-    /// Removes a record.
-    pub(crate) fn remove(&mut self, id: u32) {
-        self.unindex(id);
-        self.records.remove(id);
-        self.order_mut().note_removal();
-        self.compact_if_sparse();
+    /// The segment in which a key belongs, made if there is none.
+    fn slot_for(&mut self, key: &[u8]) -> u32 {
+        let prefix = self.cut.prefix(key);
+        if let Some(slot) = self.slot(&prefix) {
+            return slot;
+        }
+        let segments = self.order.len();
+        if self.cut == Cut::GroupAndTime
+            && segments >= SEGMENTS_MIN
+            && self.len < segments * RECORDS_MIN
+        {
+            self.cut_by_group();
+            return self.slot_for(key);
+        }
+        self.add_segment(prefix, Segment::default())
     }
 
-    fn unindex(&mut self, id: u32) {
-        let hash = spread(self.records.entries[id as usize].hash);
-        if let Ok(slot) = self.index.find_entry(hash, |slot| slot.id == id) {
-            slot.remove();
+    fn add_segment(&mut self, prefix: Prefix, segment: Segment) -> u32 {
+        let added = Slot { prefix, segment };
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = added;
+                slot
+            }
+            None => {
+                self.slots.push(added);
+                self.slots.len() as u32 - 1
+            }
+        };
+        let slots = &self.slots;
+        let hash = |slot: &u32| slots[*slot as usize].prefix.hash();
+        self.index.insert_unique(prefix.hash(), slot, hash);
+        self.order.insert(prefix, slot);
+        slot
+    }
+
+    fn drop_segment(&mut self, slot: u32) -> Segment {
+        let prefix = self.slots[slot as usize].prefix;
+        if let Ok(entry) = self.index.find_entry(prefix.hash(), |other| *other == slot) {
+            entry.remove();
         }
+        self.order.remove(&prefix);
+        self.vacant.push(slot);
+        std::mem::take(self.segment_mut(slot))
+    }
+
+    /// Puts small segments together.
+    fn cut_by_group(&mut self) {
+        let mut coarse = Self { cut: Cut::Group, ..Self::default() };
+        for part in self.parts() {
+            for record in part.records() {
+                let (key, value) = (part.key(record), part.value(record));
+                let (hash, mark) = (part.segment.hash(record), part.segment.mark(record));
+                coarse.insert(hash, key, value, mark);
+            }
+        }
+        *self = coarse;
     }
 
     /// Visits the records of `range` in the order of their keys until `visit` breaks.
-    pub(crate) fn scan(&self, range: &KeyRange, visit: impl FnMut(u32) -> ControlFlow<()>) {
-        self.with_order(|order| order.scan(&self.records, range, visit));
+    pub(crate) fn scan<'t>(
+        &'t self,
+        range: &KeyRange,
+        mut visit: impl FnMut(&Part<'t>, u32) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for (part, _) in self.overlapping(range) {
+            part.segment.scan(range, |record| visit(&part, record))?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The parts in which keys of `range` may lie.
+    fn overlapping<'t, 'r>(
+        &'t self,
+        range: &'r KeyRange,
+    ) -> impl Iterator<Item = (Part<'t>, Overlap)> + use<'t, 'r> {
+        let span = Span::of(range, self.cut);
+        span.into_iter().flat_map(move |span| {
+            self.order.range(span.first..).map_while(move |(prefix, slot)| {
+                let overlap = span.overlap(prefix);
+                (overlap != Overlap::After).then(|| (self.part(*prefix, *slot), overlap))
+            })
+        })
     }
 
     /// Whether no record lies in `range`; `false` may be wrong.
     pub(crate) fn is_clear(&self, range: &KeyRange) -> bool {
-        self.is_empty() || self.with_order(|order| order.is_clear(&self.records, range))
+        self.overlapping(range).next().is_none()
     }
 
     /// How many records lie in `range`.
     pub(crate) fn count(&self, range: &KeyRange) -> u64 {
-        self.with_order(|order| order.count(&self.records, range))
+        let counts = self.overlapping(range).map(|(part, overlap)| match overlap {
+            Overlap::All => part.segment.len() as u64,
+            Overlap::Some | Overlap::After => part.segment.count(range),
+        });
+        counts.sum()
     }
 
-    /// Removes the records of `range`; tells the caller about each.
-    pub(crate) fn remove_range(&mut self, range: &KeyRange, mut removed: impl FnMut(&Self, u32)) {
-        let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for id in order.take(&self.records, range) {
-            removed(self, id);
-            self.unindex(id);
-            self.records.remove(id);
+    /// Removes the records of `range`.
+    pub(crate) fn remove_range(&mut self, range: &KeyRange) -> Removed {
+        let mut removed = Removed::default();
+        let Some(span) = Span::of(range, self.cut) else { return removed };
+        let mut emptied = Vec::new();
+        for (prefix, slot) in self.order.range(span.first..) {
+            let segment = &mut self.slots[*slot as usize].segment;
+            removed += match span.overlap(prefix) {
+                Overlap::After => break,
+                Overlap::All => segment.size(),
+                Overlap::Some => segment.remove_range(range),
+            };
+            if segment.is_empty() || span.overlap(prefix) == Overlap::All {
+                emptied.push(*slot);
+            }
         }
-        self.compact_if_sparse();
+        for slot in emptied {
+            self.drop_segment(slot);
+        }
+        self.len -= removed.records;
+        removed
     }
 
-    /// Every record, in the order in which they were added.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
-        (0..self.records.entries.len() as u32).filter(|id| self.records.is_live(*id))
+    /// Takes over the records of a table of changes: values are put, tombstones remove, and
+    /// those with a mark are known to have one here.
+    pub(crate) fn absorb(&mut self, mut changes: Self) {
+        if self.is_empty() {
+            *self = Self::cut_like(&changes);
+        }
+        for slot in std::mem::take(&mut changes.order).into_values() {
+            let Slot { prefix, .. } = changes.slots[slot as usize];
+            let segment = std::mem::take(changes.segment_mut(slot));
+            let is_new = self.cut == changes.cut && self.slot(&prefix).is_none();
+            if is_new && !segment.has_marks() && !segment.has_tombstones() {
+                self.len += segment.len();
+                self.add_segment(prefix, segment);
+                continue;
+            }
+            for record in segment.iter() {
+                self.absorb_record(&segment, record);
+            }
+        }
+    }
+
+    fn absorb_record(&mut self, changes: &Segment, record: u32) {
+        let (hash, key) = (changes.hash(record), changes.key(record));
+        match (changes.value(record), changes.mark(record)) {
+            (Some(value), Mark::Plain) => self.insert(hash, key, Some(value), Mark::Plain),
+            (Some(value), Mark::Hides) => self.put(hash, key, value),
+            (None, _) => self.remove(hash, key),
+        }
     }
 
     /// Bytes of memory held, roughly.
     pub(crate) fn held(&self) -> usize {
-        self.records.arena.held()
-            + self.records.entries.capacity() * size_of::<Entry>()
+        let segments: usize = self.parts().map(|part| part.segment.held()).sum();
+        // Nodes of a tree are two thirds full on average.
+        let node = (size_of::<Prefix>() + size_of::<u32>()) * 3 / 2;
+        segments
+            + self.slots.capacity() * size_of::<Slot>()
             + self.index.allocation_size()
-            + self.with_order(|order| order.held())
-    }
-
-    fn order_mut(&mut self) -> &mut Order {
-        self.order.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn with_order<T>(&self, f: impl FnOnce(&mut Order) -> T) -> T {
-        f(&mut self.order.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Writes the records anew when more than half of what is held is of no use: it costs as
-    /// much as the removals before it.
-    fn compact_if_sparse(&mut self) {
-        let Records { entries, arena } = &self.records;
-        let dead_entries = entries.len() - self.index.len();
-        let dead_bytes = arena.held().saturating_sub(arena.live());
-        if dead_entries > self.index.len() + 4096 || dead_bytes > arena.live() + (4 << 20) {
-            self.compact();
-        }
-    }
-
-    fn compact(&mut self) {
-        let old = std::mem::take(&mut self.records);
-        let mut new_ids = vec![u32::MAX; old.entries.len()];
-        self.records.entries.reserve_exact(self.index.len());
-        self.index.clear();
-        self.index.shrink_to_fit(|slot| spread(slot.hash));
-        for (id, entry) in old.entries.iter().enumerate() {
-            let Some(key) = old.key(id as u32) else { continue };
-            let new = self.records.add(entry.hash, key, old.value(id as u32), entry.state);
-            new_ids[id] = new;
-            let slot = Slot { hash: entry.hash, id: new };
-            self.index.insert_unique(spread(entry.hash), slot, |slot| spread(slot.hash));
-        }
-        self.order_mut().renumber(|id| Some(new_ids[id as usize]).filter(|new| *new != u32::MAX));
-    }
-}
-
-impl Clone for Table {
-    fn clone(&self) -> Self {
-        Self {
-            records: self.records.clone(),
-            index: self.index.clone(),
-            order: Mutex::new(self.with_order(|order| order.clone())),
-        }
+            + self.order.len() * node
     }
 }
 

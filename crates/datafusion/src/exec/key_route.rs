@@ -1,9 +1,10 @@
-//! `KeyRoute` and `ToGroup`: where rows go before a stateful operator.
+//! `KeyRoute`, `GroupRoute` and `ToNothingsOwner`: where rows go before a stateful operator.
 
 use super::exchange::{Route, Routed};
 use arrow::array::RecordBatch;
 use datafusion::common::Result;
 use fluvial_core::KeyGroupCount;
+use fluvial_operators::GroupKeys;
 use fluvial_state::KeyCodec;
 use std::fmt;
 
@@ -35,6 +36,40 @@ impl Route for KeyRoute {
         let columns = &rows.columns()[..self.columns];
         let owners = self
             .codec
+            .partitions(columns, rows.num_rows(), partitions as u32)
+            .map_err(crate::error::plan)?;
+        Ok(Routed::Apart(owners))
+    }
+}
+
+/// Sends a row to the partition that owns its group: its first columns, encoded as the
+/// aggregation itself does.
+pub(crate) struct GroupRoute {
+    keys: GroupKeys,
+    columns: usize,
+}
+
+impl GroupRoute {
+    /// By the first `columns` columns.
+    pub(crate) fn new(keys: GroupKeys, columns: usize) -> Self {
+        Self { keys, columns }
+    }
+}
+
+impl fmt::Debug for GroupRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "by the first {} columns", self.columns)
+    }
+}
+
+impl Route for GroupRoute {
+    fn route(&self, rows: &RecordBatch, partitions: usize) -> Result<Routed> {
+        if partitions == 1 {
+            return Ok(Routed::Together(0));
+        }
+        let columns = &rows.columns()[..self.columns];
+        let owners = self
+            .keys
             .partitions(columns, rows.num_rows(), partitions as u32)
             .map_err(crate::error::plan)?;
         Ok(Routed::Apart(owners))

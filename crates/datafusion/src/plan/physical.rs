@@ -4,7 +4,7 @@ use super::draw_node::DrawNode;
 use super::window_columns;
 use super::{EventTimeGroup, StreamAggregateNode, StreamLimitNode, WatermarkNode};
 use crate::exec::{
-    BatchRun, DrawExec, ExchangeExec, KeyRoute, LateFilterExec, StatefulExec, ToNothingsOwner,
+    BatchRun, DrawExec, ExchangeExec, GroupRoute, LateFilterExec, StatefulExec, ToNothingsOwner,
     WatermarkExec,
 };
 use arrow::datatypes::SchemaRef;
@@ -123,9 +123,8 @@ impl AggregatePlan<'_> {
         )?;
         let partial =
             window_columns::together(Arc::new(partial), &groups, &input_schema, &options)?;
-        let codec =
-            operator.key_codec(run.plan().settings.key_groups).map_err(crate::error::plan)?;
-        let route = KeyRoute::new(codec, group_count);
+        let keys = operator.keys(run.plan().settings.key_groups).map_err(crate::error::plan)?;
+        let route = GroupRoute::new(keys, group_count);
         let exchange = ExchangeExec::new(partial, Arc::new(route), run.partitions());
         let store = store_of(&node.operator)?;
         Ok(Arc::new(StatefulExec::new(Arc::new(exchange), operator, store, schema)))

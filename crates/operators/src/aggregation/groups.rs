@@ -6,8 +6,9 @@ use fluvial_core::{Error, Result};
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Keys of one chunk: what goes to the state in one call.
-const CHUNK_SHIFT: usize = 13;
+/// Keys of one chunk: what goes to the state in one call. Many, so that a store that puts them in
+/// an order of its own has many for each place.
+const CHUNK_SHIFT: usize = 15;
 /// Keys of every chunk but the last.
 pub(crate) const CHUNK_ROWS: usize = 1 << CHUNK_SHIFT;
 

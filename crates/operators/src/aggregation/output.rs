@@ -162,7 +162,7 @@ fn evaluate(
 ) -> Result<RecordBatch> {
     // Decoded rather than remembered: state has keys in their normal form, so a group looks the
     // same in every mode and batch.
-    let mut columns = codecs.keys.decode(keys)?.columns;
+    let mut columns = codecs.keys.decode(keys)?;
     let mut accumulators = Accumulators::new(&config.aggregates)?;
     let groups: Vec<usize> = (0..keys.len()).collect();
     accumulators.merge(states, &groups, keys.len())?;

@@ -4,20 +4,21 @@ use super::Config;
 use super::accumulators::{Accumulators, States};
 use super::blocks::{Block, Blocks};
 use super::groups::Groups;
+use super::keys::GroupKeys;
 use super::output::{Output, Touched, expired_ranges};
 use crate::event_time::{LateFilter, late_watermark};
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{filter, filter_record_batch, is_not_null};
 use fluvial_core::{
     BatchInfo, Error, KeyRange, OperatorCounts, OperatorRun, OutputMode, Prefetch, Result,
     StateStore,
 };
-use fluvial_state::{KeyCodec, ValueCodec};
+use fluvial_state::ValueCodec;
 use std::sync::Arc;
 
 /// The codecs of one run.
 pub(super) struct Codecs {
-    pub(super) keys: KeyCodec,
+    pub(super) keys: GroupKeys,
     pub(super) values: ValueCodec,
 }
 
@@ -40,10 +41,7 @@ impl Run {
         Ok(Self {
             config: Arc::clone(config),
             info,
-            codecs: Codecs {
-                keys: config.key_codec(info.key_groups)?,
-                values: config.value_codec()?,
-            },
+            codecs: Codecs { keys: config.keys(info.key_groups)?, values: config.value_codec()? },
             late: LateFilter::new(late_watermark(info.mode, info.late)),
             blocks: Blocks::default(),
             groups: Groups::default(),
@@ -63,15 +61,9 @@ impl Run {
         Ok(filter_record_batch(&rows, &late.keep)?)
     }
 
-    /// The state keys of rows, given their grouping columns.
-    fn encode(&self, keys: &[ArrayRef], rows: usize) -> Result<BinaryArray> {
-        let times = self.config.event_time.times(keys)?;
-        Ok(self.codecs.keys.encode(keys, times.as_ref(), rows)?.keys)
-    }
-
     fn merge(&mut self, block: &Block) -> Result<()> {
         let (keys, states) = block.columns.split_at(self.config.groups.len());
-        let keys = self.encode(keys, block.rows)?;
+        let keys = self.codecs.keys.encode(keys, block.rows)?;
         self.numbers.clear();
         self.groups.intern(&keys, &mut self.numbers)?;
         self.accumulators.merge(states, &self.numbers, self.groups.len())
@@ -138,7 +130,7 @@ impl OperatorRun for Run {
         let mut all: Vec<Prefetch> = self.groups.keys().map(Prefetch::Keys).collect();
         for rows in self.blocks.waiting() {
             let keys = &rows.columns()[..self.config.groups.len()];
-            all.push(Prefetch::Keys(self.encode(keys, rows.num_rows())?));
+            all.push(Prefetch::Keys(self.codecs.keys.encode(keys, rows.num_rows())?));
         }
         all.push(match self.info.mode {
             OutputMode::Complete => Prefetch::Ranges(vec![KeyRange::all()]),
@@ -173,7 +165,9 @@ impl OperatorRun for Run {
         let rows = self.info.batch_rows.max(1);
         let piece = self.output.next(&self.config, &self.codecs, rows, state)?;
         self.counts.rows_removed += piece.removed;
-        self.note_size(state);
+        if piece.rows.is_none() {
+            self.note_size(state);
+        }
         Ok(piece.rows)
     }
 

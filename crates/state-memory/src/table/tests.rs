@@ -1,95 +1,73 @@
 use super::*;
-use std::collections::BTreeMap;
+use std::collections::BTreeMap as Model;
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+fn key(group: u8, time: u32, key: u32) -> Vec<u8> {
+    [&[0, group, 1][..], &u64::from(time).to_be_bytes(), &key.to_be_bytes()].concat()
+}
 
-fn shown(table: &Table, range: &KeyRange) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut found = Vec::new();
-    table.scan(range, |id| {
-        let value = table.value(id).unwrap_or_default();
-        found.push((table.key(id).to_vec(), value.to_vec()));
+fn put(table: &mut Table, key: &[u8], value: &[u8]) {
+    table.put(Hash::of(key), key, value);
+}
+
+fn shown(table: &Table) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    let _ = table.scan(&KeyRange::all(), |part, record| {
+        keys.push(part.key(record).to_vec());
         ControlFlow::Continue(())
     });
-    found
-}
-
-fn assert_is(table: &Table, model: &Model) {
-    assert_eq!(table.len(), model.len());
-    for (key, value) in model {
-        let id = table.find(Hash::of(key), key).expect("a key is lost");
-        assert_eq!(table.value(id), Some(value.as_slice()));
-    }
-    let all: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    assert_eq!(shown(table, &KeyRange::all()), all);
-}
-
-/// Time after time half of the keys are replaced, in each of the ways to remove one.
-#[test]
-fn a_table_stays_small_and_right_over_a_long_life() {
-    let key = |time: u32, key: u32| {
-        let group = [0, (key % 3) as u8];
-        [&group[..], &[1], &u64::from(time).to_be_bytes(), &key.to_be_bytes()].concat()
-    };
-    let (mut table, mut model) = (Table::default(), Model::new());
-    let mut most = 0;
-    for time in 0..40u32 {
-        for i in 0..1500 {
-            let (key, value) = (key(time, i), vec![time as u8; (i % 50) as usize]);
-            table.put(Hash::of(&key), &key, &value);
-            model.insert(key, value);
-        }
-        for i in (0..1500).step_by(3) {
-            // Longer than before: the record moves.
-            let (key, value) = (key(time, i), vec![7; 60 + (i % 50) as usize]);
-            table.put(Hash::of(&key), &key, &value);
-            model.insert(key, value);
-        }
-        if let Some(old) = time.checked_sub(2) {
-            for group in 0..3u8 {
-                let old = [&[0, group, 1][..], &u64::from(old).to_be_bytes()].concat();
-                let range = KeyRange::prefix(&old);
-                let inside = model.keys().filter(|key| range.contains(key)).count() as u64;
-                assert_eq!(table.count(&range), inside);
-                if time % 2 == 0 {
-                    let mut removed = 0;
-                    table.remove_range(&range, |_, _| removed += 1);
-                    assert_eq!(removed, inside);
-                } else {
-                    for (key, _) in shown(&table, &range) {
-                        let id = table.find(Hash::of(&key), &key).unwrap();
-                        table.remove(id);
-                    }
-                }
-                model.retain(|key, _| !range.contains(key));
-                assert_eq!(table.count(&range), 0);
-            }
-        }
-        if time % 5 == 0 {
-            assert_is(&table, &model);
-        }
-        if time == 10 {
-            most = table.held();
-        }
-    }
-    assert_is(&table, &model);
-    assert!(table.held() < most * 2, "{} after {most}", table.held());
-    let copy = table.clone();
-    table.remove_range(&KeyRange::all(), |_, _| ());
-    assert!(table.is_empty() && shown(&table, &KeyRange::all()).is_empty());
-    assert_is(&copy, &model);
+    keys
 }
 
 #[test]
-fn a_bounded_scan_begins_and_ends_inside_a_bucket() {
+fn what_shares_a_time_is_dropped_as_a_whole() {
     let mut table = Table::default();
-    let key = |i: u8| [&[0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], &[i][..]].concat();
-    for i in (0..100).rev() {
-        table.put(Hash::of(&key(i)), &key(i), &[i]);
+    for i in 0..100 {
+        put(&mut table, &key(0, i % 4, i), b"v");
+        put(&mut table, &key(1, i % 4, i), b"v");
     }
-    let gone = table.find(Hash::of(&key(50)), &key(50)).unwrap();
-    assert_eq!(shown(&table, &KeyRange::all()).len(), 100);
-    table.remove(gone);
-    let range = KeyRange { start: key(40), end: key(60) };
-    let found: Vec<u8> = shown(&table, &range).into_iter().map(|(_, v)| v[0]).collect();
-    assert!(found.into_iter().eq((40..50).chain(51..60)));
+    assert_eq!(table.parts().count(), 8);
+    let until = KeyRange { start: vec![0, 0], end: key(0, 2, 0) };
+    assert_eq!(table.count(&until), 50);
+    assert_eq!(table.remove_range(&until).records, 50);
+    assert_eq!((table.len(), table.parts().count()), (150, 6));
+    put(&mut table, &key(0, 0, 1), b"again");
+    assert_eq!(table.find(Hash::of(&key(0, 0, 0)), &key(0, 0, 0)), None);
+    assert!(shown(&table).is_sorted() && shown(&table).len() == 151);
+}
+
+/// Keys without a common time would each have a segment of their own.
+#[test]
+fn keys_without_a_time_in_front_lie_together_by_group() {
+    let mut table = Table::default();
+    let keys: Vec<_> = (0..5000u32).map(|i| key((i % 7) as u8, i, i)).collect();
+    for key in &keys {
+        put(&mut table, key, b"v");
+    }
+    assert_eq!((table.len(), table.parts().count()), (5000, 7));
+    assert!(keys.iter().all(|key| table.find(Hash::of(key), key).is_some()));
+    let shown = shown(&table);
+    assert!(shown.is_sorted() && shown.len() == 5000);
+}
+
+/// Changes are cut as they are when they are made, and their table may be cut anew meanwhile.
+#[test]
+fn tables_that_are_cut_differently_absorb_each_other() {
+    let fine = |keys: std::ops::Range<u32>| {
+        let mut table = Table::default();
+        keys.for_each(|i| put(&mut table, &key(0, 0, i), b"f"));
+        table
+    };
+    let coarse = |keys: std::ops::Range<u32>| {
+        let mut table = Table::default();
+        keys.for_each(|i| put(&mut table, &key(0, i, 9), b"c"));
+        assert_eq!(table.parts().count(), 1, "it should have been cut by group");
+        table
+    };
+    for [mut base, changes] in [[fine(0..50), coarse(10..3000)], [coarse(10..3000), fine(0..50)]] {
+        let model: Model<Vec<u8>, ()> =
+            shown(&base).into_iter().chain(shown(&changes)).map(|key| (key, ())).collect();
+        base.absorb(changes);
+        assert_eq!(shown(&base), model.into_keys().collect::<Vec<_>>());
+        assert_eq!(base.len(), 3040);
+    }
 }

@@ -59,10 +59,11 @@ impl Subject for Case {
     }
 
     fn groups(&self, _: usize, rows: &RecordBatch, key_groups: KeyGroupCount) -> Vec<KeyGroup> {
-        let codec = self.aggregation.key_codec(key_groups).unwrap();
-        let keys = &rows.columns()[..self.aggregation.config.groups.len()];
-        let times = self.aggregation.config.event_time.times(keys).unwrap();
-        codec.encode(keys, times.as_ref(), rows.num_rows()).unwrap().groups
+        let keys = self.aggregation.keys(key_groups).unwrap();
+        let columns = &rows.columns()[..self.aggregation.config.groups.len()];
+        let keys = keys.encode(columns, rows.num_rows()).unwrap();
+        let group = |key: &[u8]| KeyGroup(u16::from_be_bytes([key[0], key[1]]));
+        keys.iter().flatten().map(group).collect()
     }
 
     fn reach(&self) -> EventDuration {
