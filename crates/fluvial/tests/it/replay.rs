@@ -38,6 +38,14 @@ const TOTAL: &str = "SELECT sum(v) AS total, collect_list(user) AS users, corr(v
     FROM STREAM read_files('in', format => 'json', maxFilesPerTrigger => 8, \
     schema => 'user string, v double')";
 
+/// What is drawn, which is drawn by the plan: other plans draw something else.
+const DRAWN: &str = "SELECT window(at, '1 minute') AS w, page, count(*) AS n, \
+    sum(v + rand()) AS total, first(uuid()) AS id, collect_list(user) AS users \
+    FROM STREAM read_files('in', format => 'json', maxFilesPerTrigger => 8, \
+    schema => 'page string, user string, at timestamp, v double') \
+    WATERMARK at DELAY OF INTERVAL 2 MINUTES \
+    WHERE jitter(v) > 0.0 AND rand() < 0.9 GROUP BY 1, 2";
+
 const FILES: u64 = 24;
 
 /// What shall make no difference.
@@ -216,4 +224,45 @@ fn rows_without_state_replay_exactly() {
 #[test]
 fn totals_replay_exactly() {
     holds(TOTAL, OutputMode::Complete, true);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, to).unwrap();
+        }
+    }
+}
+
+/// The very same plan, taken up again and again from the same checkpoint.
+#[test]
+fn what_a_plan_draws_replays_exactly() {
+    const FAILS: u64 = 1;
+    let folder = TempDir::new().unwrap();
+    input(folder.path());
+    let (checkpoint, saved) = (folder.path().join("cp"), folder.path().join("saved"));
+    let seen = Attempts::default();
+    let first = World { workers: 2, target_partitions: 2, seed: 1 };
+    run(folder.path(), DRAWN, OutputMode::Update, first, &seen, FAILS);
+    copy(&checkpoint, &saved);
+    let worlds = [(1, 1), (2, 8), (4, 2), (3, 5)];
+    for (seed, (workers, target_partitions)) in (2..).zip(worlds) {
+        fs::remove_dir_all(&checkpoint).unwrap();
+        copy(&saved, &checkpoint);
+        let world = World { workers, target_partitions, seed: seed * 7919 };
+        run(folder.path(), DRAWN, OutputMode::Update, world, &seen, u64::MAX);
+        // The failed attempt has left its state, too, and these have to be the same.
+        state(folder.path());
+    }
+    let attempts = std::mem::take(&mut *seen.lock().unwrap()).remove(&FAILS).unwrap();
+    assert_eq!(attempts.len(), 1 + worlds.len());
+    assert!(attempts[0].iter().map(RecordBatch::num_rows).sum::<usize>() > 10);
+    for attempt in &attempts {
+        assert_eq!(attempt, &attempts[0]);
+    }
 }
