@@ -7,6 +7,38 @@
 //! | [`NoopSink`] | all | nowhere; it is counted |
 //! | [`ForeachBatchSink`] | all | at least once: the callback gets the batch id |
 //! | [`FileSink`] | append | exactly once |
+//!
+//! A batch is staged, which nobody sees, and then committed, which only its first commit does:
+//!
+//! ```
+//! use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+//! use fluvial_core::{
+//!     BatchId, CommitOutcome, Note, OutputMode, PartitionId, QueryId, RunId, Sink, SinkId, SinkSpec,
+//! };
+//! use fluvial_sinks::MemorySink;
+//! use std::sync::Arc;
+//!
+//! # fn main() -> fluvial_core::Result<()> { futures::executor::block_on(async {
+//! let views: ArrayRef = Arc::new(Int64Array::from(vec![3, 4]));
+//! let rows = RecordBatch::try_from_iter([("views", views)])?;
+//! let sink = MemorySink::new("views");
+//! let (query, run, schema) = (QueryId::new("query")?, RunId::new("run-1")?, rows.schema());
+//! let mode = OutputMode::Append;
+//! sink.open(&SinkSpec { query, sink: SinkId::new("sink-0")?, run, schema, mode }).await?;
+//!
+//! let mut writer = sink.writer(BatchId(0), PartitionId(0)).await?;
+//! writer.write(rows.clone()).await?;
+//! let staged = writer.stage().await?;
+//! assert!(sink.snapshot().is_empty());
+//!
+//! let note = Note("what the engine remembers".into());
+//! let first = sink.commit(BatchId(0), vec![staged.clone()], &note).await?;
+//! assert_eq!(first, CommitOutcome::Committed);
+//! let again = sink.commit(BatchId(0), vec![staged], &note).await?;
+//! assert_eq!(again, CommitOutcome::AlreadyCommitted(Some(note)));
+//! assert_eq!(sink.snapshot(), [rows]);
+//! # Ok(()) }) }
+//! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -7,6 +7,32 @@
 //! Inside, a version is hash tables in few allocations, one for each (key group, time), so that
 //! what expires together is dropped together. A batch is an overlay on it that becomes part of it
 //! only when a later batch opens the result.
+//!
+//! ```
+//! use arrow::array::BinaryArray;
+//! use fluvial_core::{
+//!     KeyGroupCount, OperatorId, RunId, StateBackend, StateVersion, StoreId, StoreName,
+//! };
+//! use fluvial_state_memory::{MemoryBackend, Settings};
+//! use object_store::{memory::InMemory, path::Path};
+//! use std::sync::Arc;
+//!
+//! # fn main() -> fluvial_core::Result<()> { fluvial_sim::block_on(async {
+//! let (run, root) = (RunId::new("run-1")?, Path::from("query/state"));
+//! let backend = MemoryBackend::new(Arc::new(InMemory::new()), root, run, Settings::default());
+//! let id = StoreId { operator: OperatorId::new("count")?, store: StoreName::new("default")? };
+//! let groups = KeyGroupCount::DEFAULT.all();
+//!
+//! // Batch 0 turns version 0, which is empty, into version 1. A key begins with its group.
+//! let keys = BinaryArray::from(vec![&b"\0\x07/home"[..]]);
+//! let mut store = backend.open(&id, groups, StateVersion(0), &[]).await?;
+//! store.put_many(&keys, &BinaryArray::from(vec![&b"1 view"[..]]))?;
+//! let snapshots = backend.commit(vec![store.seal()?]).await?;
+//!
+//! let store = backend.open(&id, groups, StateVersion(1), &snapshots).await?;
+//! assert_eq!(store.get_many(&keys)?.value(0), b"1 view");
+//! # Ok(()) }) }
+//! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
