@@ -2,7 +2,7 @@
 """Measures Fluvial beside Spark: the same files, the same query, one run after the other.
 
     python3 -m venv .venv && .venv/bin/pip install pyspark==4.1.4 polars numpy psutil   (and Java 17)
-    cargo build --release --package fluvial-cli
+    cargo build --release --package fluvial-cli --package fluvial --example drop_duplicates --bin fluvial
     .venv/bin/python benches/beside_spark/compare.py low2m-json tiny startup
 
 The main figure is rows per CPU second of the whole process (user and system), because machines
@@ -20,15 +20,17 @@ DATA = {
     "high2m": "clicks --rows 2000000 --keys 1000000 --files 20",
     "high10m": "clicks --rows 10000000 --keys 1000000 --files 20",
     "tiny": "tiny --files 260 --rows-per-file 100",
+    "dedup": "dedup --distinct 5000000 --dups 1000000 --files 10 --hours 1",
 }
 # What the output must hold: rows, and the sum of views.
 CHECKS = {"low2m": (45000, 1881342), "low10m": (45000, 9406284), "high2m": (1842513, 1881342), "high10m": (8488143, 9406284)}
-JOBS = [f"{data}-{form}" for data in CHECKS for form in ("json", "parquet")] + ["tiny", "startup"]
+JOBS = [f"{data}-{form}" for data in CHECKS for form in ("json", "parquet")] + ["tiny", "startup", "dedup"]
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("jobs", nargs="*", default=JOBS, metavar="JOB", help=f"one of {', '.join(JOBS)}; default all")
 parser.add_argument("--data", type=Path, default=ROOT / "target" / "beside_spark", help="where generated data is kept")
 parser.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "fluvial")
+parser.add_argument("--examples", type=Path, default=ROOT / "target" / "release" / "examples")
 parser.add_argument("--repeat", type=int, default=3)
 parser.add_argument("--without-spark", action="store_true", help="only Fluvial, for tuning")
 args = parser.parse_args()
@@ -40,7 +42,7 @@ def data(name):
         print(f"generating {folder}", file=sys.stderr)
         part = folder.with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
-        words = DATA[name].split() + ["--format", "json,parquet", "--out", str(part)]
+        words = DATA[name].split() + ["--format", "parquet" if name == "dedup" else "json,parquet", "--out", str(part)]
         subprocess.run([sys.executable, str(HERE / "generate.py"), *words], check=True)
         part.rename(folder)
     return folder
@@ -58,14 +60,15 @@ WATERMARK event_time DELAY OF INTERVAL 10 MINUTES GROUP BY 1, 2;
 class Run:
     """One run of the program in a fresh folder."""
 
-    def __init__(self, text, until=None):
+    def __init__(self, text, until=None, command=None):
         self.folder = args.data / "work"
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         (self.folder / "job.sql").write_text(text)
         lines = open(self.folder / "progress", "w")
         start = time.perf_counter()
-        child = subprocess.Popen([args.program, "run", "job.sql"], cwd=self.folder, stdout=lines)
+        command = command or [args.program, "run", "job.sql"]
+        child = subprocess.Popen(command, cwd=self.folder, stdout=lines)
         if until is not None:
             while not (self.folder / until).exists() and child.poll() is None:
                 time.sleep(0.0005)
@@ -146,8 +149,28 @@ def startup(job):
     row(job, "start to first commit ms", median(r.until * 1000 for r in runs), median(p["start_to_first_commit_s"] for p in peer) * 1000 if peer else None, less)
 
 
+def dedup(job):
+    import polars
+
+    source = data("dedup") / "parquet"
+    command = [args.examples / "drop_duplicates", source]
+    runs = []
+    for _ in range(args.repeat):
+        runs.append(Run("", command=command))
+        ids = polars.scan_parquet(f"{runs[-1].folder}/out/*.parquet").select("id").collect()["id"]
+        assert (len(ids), ids.n_unique()) == (5_000_000, 5_000_000), f"{len(ids)} rows, {ids.n_unique()} ids"
+    rows = sum(line["numInputRows"] for line in runs[0].progress)
+    state = max((line["stateOperators"][0] for line in runs[0].progress), key=lambda s: s["numRowsTotal"])
+    peer = [] if args.without_spark else spark("dedup", "--input", source, "--delay", "2 hours")
+    per_cpu = lambda lines: median(line["rows_per_jvm_cpu_s"] for line in lines) / 1000 if lines else None
+    row(job, "k rows per CPU second", rows / median(r.cpu for r in runs) / 1000, per_cpu(peer), more)
+    row(job, "k rows per second", rows / median(r.wall for r in runs) / 1000, median(p["rows_per_s"] for p in peer) / 1000 if peer else None, more)
+    row(job, "peak memory MB", median(r.peak_mb for r in runs), max(p["jvm_hwm_mb"] for p in peer) if peer else None, less)
+    row(job, "bytes of state per row", state["memoryUsedBytes"] / state["numRowsTotal"], max(p["state_mem_max"] / p["state_rows_max"] for p in peer) if peer else None, less)
+
+
 print("| job | figure | Fluvial | Spark | ratio |\n|---|---|---:|---:|---:|")
 for job in args.jobs:
     if job not in JOBS:
         sys.exit(f"no job {job}: there are {', '.join(JOBS)}")
-    {"tiny": tiny, "startup": startup}.get(job, clicks)(job)
+    {"tiny": tiny, "startup": startup, "dedup": dedup}.get(job, clicks)(job)

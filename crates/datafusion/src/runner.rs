@@ -12,8 +12,8 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use fluvial_core::{
-    BatchId, EventTime, EvictWatermark, Operator, OperatorId, OperatorShape, OutputMode,
-    PartitionId, PinnedSettings, Result, Sink, Staged, Watermarks,
+    BatchId, EventDuration, EventTime, EvictWatermark, Operator, OperatorId, OperatorShape,
+    OutputMode, PartitionId, PinnedSettings, Result, Sink, Staged, Watermarks,
 };
 use fluvial_engine::{BatchContext, BatchOutput, BatchRunner, OperatorReport, RunnerShape};
 use futures::StreamExt;
@@ -107,6 +107,10 @@ impl BatchRunner for DataFusionRunner {
         }
     }
 
+    fn warnings(&self) -> Vec<String> {
+        self.plan.warnings.clone()
+    }
+
     fn explain(&self) -> String {
         self.plan.template.display_indent().to_string()
     }
@@ -119,10 +123,15 @@ impl BatchRunner for DataFusionRunner {
         to: &Watermarks,
     ) -> bool {
         let policy = settings.watermark_policy;
+        // Spark's first watermark is the epoch, and none is before it: to come there is no move.
+        // Ours says the same, so that batches have the same numbers; but only where there are
+        // events since, for streams of older times must close too.
+        let since_epoch = to.iter().all(|(id, mark)| {
+            let delay = self.plan.watermarks.get(id).copied().unwrap_or(EventDuration(0));
+            mark.is_none_or(|mark| mark.plus(delay) >= EventTime(0))
+        });
         let (from, to) = (policy.combine(from), policy.combine(to));
-        // Spark's first watermark is the epoch: to come to it is no move. Ours says the same, so
-        // that batches have the same numbers.
-        if from.is_none() && to == Some(EventTime(0)) {
+        if since_epoch && from <= Some(EventTime(0)) && to <= Some(EventTime(0)) {
             return false;
         }
         let moved = operator_watermarks(&self.plan.template, from, to);
@@ -166,8 +175,8 @@ impl DataFusionRunner {
         let mut report = std::mem::take(&mut *run.report());
         report.sealed.sort_by(|a, b| (&a.id, a.groups).cmp(&(&b.id, b.groups)));
         let operators = self.operators.iter().map(|(id, operator)| {
-            let OperatorTotals { counts, updates, removals } =
-                report.operators.get(id).copied().unwrap_or_default();
+            let OperatorTotals { counts, updates, removals, custom } =
+                report.operators.get(id).cloned().unwrap_or_default();
             OperatorReport {
                 id: id.clone(),
                 kind: operator.kind().to_owned(),
@@ -175,7 +184,7 @@ impl DataFusionRunner {
                 updates,
                 removals,
                 store_instances: run.plan().partitions,
-                custom: BTreeMap::new(),
+                custom,
             }
         });
         BatchOutput {

@@ -147,6 +147,9 @@ impl OperatorRunner {
             report.counts += done.counts;
             report.updates += done.updates;
             report.removals += done.removals;
+            for (name, count) in done.metrics {
+                *report.custom.entry(name.to_owned()).or_default() += count as i64;
+            }
             output.staged.push(done.staged);
             output.sealed.push(done.sealed);
         }
@@ -190,6 +193,7 @@ struct Part {
 
 struct DonePart {
     counts: OperatorCounts,
+    metrics: BTreeMap<&'static str, u64>,
     updates: Duration,
     removals: Duration,
     staged: Staged,
@@ -237,10 +241,11 @@ impl Part {
         let finished = self.stopwatch.now();
         self.drain().await?;
         let removals = self.stopwatch.since(finished);
-        let counts = self.run.counts();
+        let (counts, metrics) = (self.run.counts(), self.run.metrics());
         drop(self.run);
         Ok(DonePart {
             counts,
+            metrics,
             updates: self.updates + finished.saturating_sub(start),
             removals,
             staged: self.writer.stage().await?,

@@ -5,8 +5,8 @@ use crate::settings::EmptyBatches;
 use crate::timings::Timings;
 use crate::watermarks::aligned;
 use fluvial_core::{
-    BatchTime, Error, Frontier, Offset, OutputMode, Plan, PlanRequest, ReadLimit, Result, Source,
-    SourceId, SourceRange, Watermarks,
+    BatchTime, Error, Frontier, Offset, Plan, PlanRequest, ReadLimit, Result, Source, SourceId,
+    SourceRange, Watermarks,
 };
 use futures::future::try_join_all;
 use std::collections::BTreeMap;
@@ -101,13 +101,12 @@ impl Run {
         Ok(planned)
     }
 
-    /// A moved watermark may close what no data would: never for complete mode, which never
-    /// drops anything, and never when the trigger or the settings forbid it.
+    /// A moved watermark may close what no data would: never when the trigger or the settings
+    /// forbid it.
     fn wants_empty(&self, ask: Ask<'_>, from: &Watermarks, to: &Watermarks) -> bool {
         let spec = &self.spec;
         ask.empty == Empty::Allowed
             && spec.settings.empty_batches == EmptyBatches::WhenWanted
-            && spec.mode != OutputMode::Complete
             && from != to
             && spec.runner.wants_empty_batch(&self.settings, spec.mode, from, to)
     }

@@ -46,7 +46,8 @@ impl Run {
                 (plan.settings.clone(), at(Arc::from(plan), base))
             }
         };
-        for warning in ignored(&spec.settings.pinned, &settings) {
+        let ignored = ignored(&spec.settings.pinned, &settings);
+        for warning in spec.runner.warnings().into_iter().chain(ignored) {
             shared.warn(warning);
         }
         let mut run = Self {

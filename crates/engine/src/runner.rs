@@ -167,9 +167,14 @@ pub trait BatchRunner: Send + Sync {
         operators.chain(watermarks).collect::<Vec<_>>().join("\n")
     }
 
+    /// What whoever runs the query should know of it, such as that its state grows without bound.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether a batch without data is worth running now that the evicting watermarks have moved
     /// from `from` to `to`. Both hold every id of [`RunnerShape::watermarks`]. The engine asks
-    /// only when they differ, and never in complete mode.
+    /// only when they differ.
     fn wants_empty_batch(
         &self,
         settings: &PinnedSettings,

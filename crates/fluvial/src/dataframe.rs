@@ -10,10 +10,12 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::dataframe::DataFrame;
 use datafusion::functions_aggregate::expr_fn;
 use datafusion::logical_expr::utils::find_aggregate_exprs;
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, lit};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, LogicalPlanBuilder, lit};
 use fluvial_core::{CalendarInterval, Error, EventDuration, OperatorId, Result, WatermarkId};
 use fluvial_datafusion::from_datafusion;
-use fluvial_datafusion::plan::{OperatorNameNode, StreamingPlan, WatermarkNode, is_streaming};
+use fluvial_datafusion::plan::{
+    OperatorNameNode, Remembered, StreamDedupNode, StreamingPlan, WatermarkNode, is_streaming,
+};
 use fluvial_sources::METADATA;
 use std::sync::Arc;
 
@@ -38,6 +40,28 @@ pub trait StreamingDataFrame: Sized {
     ///
     /// `Invalid`: `EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE`, or no such column.
     fn with_watermark_delay(self, column: &str, delay: EventDuration) -> Result<DataFrame>;
+
+    /// Drops rows whose `columns` another row had before; no columns are all of them.
+    ///
+    /// On a stream keys are state: with the event time of a watermark among the columns they are
+    /// forgotten once the watermark has passed it, and without for ever, which is warned of. Of
+    /// several rows the first is kept, in the order in which a batch reads them. On a table any
+    /// one of them is.
+    ///
+    /// # Errors
+    ///
+    /// `UNRESOLVED_COLUMN`, `AMBIGUOUS_REFERENCE`; at the start of a stream
+    /// `UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE`.
+    fn drop_duplicates(self, columns: &[&str]) -> Result<DataFrame>;
+
+    /// Drops rows whose `columns` another row had whose event time is not older than the delay of
+    /// the watermark: duplicates that come later than that pass. No columns are all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::drop_duplicates`]; `CALL_ON_BATCH_DATASET_UNSUPPORTED` on a table; at the start
+    /// `DROP_DUPLICATES_WITHIN_WATERMARK_WITHOUT_WATERMARK`.
+    fn drop_duplicates_within_watermark(self, columns: &[&str]) -> Result<DataFrame>;
 
     /// Groups by expressions; follow with [`GroupedData::agg`] or [`GroupedData::count`].
     fn group_by(self, keys: Vec<Expr>) -> GroupedData;
@@ -97,6 +121,28 @@ impl StreamingDataFrame for DataFrame {
         Ok(DataFrame::new(state, plan))
     }
 
+    fn drop_duplicates(self, columns: &[&str]) -> Result<DataFrame> {
+        if self.is_streaming() {
+            return deduplicated(self, columns, Remembered::ByKey);
+        }
+        if columns.is_empty() {
+            return self.distinct().map_err(from_datafusion);
+        }
+        let on = resolve_all(&self, columns)?.into_iter().map(Expr::Column).collect();
+        let all = self.schema().columns().into_iter().map(Expr::Column).collect();
+        self.distinct_on(on, all, None).map_err(from_datafusion)
+    }
+
+    fn drop_duplicates_within_watermark(self, columns: &[&str]) -> Result<DataFrame> {
+        if !self.is_streaming() {
+            return Err(Error::invalid(
+                "drop_duplicates_within_watermark is for streams only: use drop_duplicates",
+            )
+            .with_condition("CALL_ON_BATCH_DATASET_UNSUPPORTED"));
+        }
+        deduplicated(self, columns, Remembered::WithinWatermark(None))
+    }
+
     fn group_by(self, keys: Vec<Expr>) -> GroupedData {
         GroupedData { input: self, keys }
     }
@@ -146,6 +192,23 @@ impl StreamingDataFrame for DataFrame {
     }
 }
 
+/// The stream without duplicates by these columns.
+fn deduplicated(frame: DataFrame, columns: &[&str], remembered: Remembered) -> Result<DataFrame> {
+    let keys = match columns {
+        [] => frame.schema().columns(),
+        columns => resolve_all(&frame, columns)?,
+    };
+    let (state, input) = frame.into_parts();
+    // The query names its operators when it starts.
+    let operator = OperatorId::new("dedup")?;
+    let node = Arc::new(StreamDedupNode { input, keys, remembered, operator });
+    Ok(DataFrame::new(state, LogicalPlan::Extension(Extension { node })))
+}
+
+fn resolve_all(frame: &DataFrame, names: &[&str]) -> Result<Vec<Column>> {
+    names.iter().map(|name| resolve(frame, name)).collect()
+}
+
 /// The column that a user's name means, without regard to case unless the session has some.
 fn resolve(frame: &DataFrame, name: &str) -> Result<Column> {
     let schema = frame.schema();
@@ -185,15 +248,14 @@ impl GroupedData {
         let Self { input, keys } = self;
         let plain = |e: &Expr| matches!(e.clone().unalias(), Expr::AggregateFunction(_));
         if aggregates.iter().all(plain) {
-            return input.aggregate(keys, aggregates).map_err(from_datafusion);
+            return aggregate(input, keys, aggregates);
         }
         // Expressions over aggregates, such as max(a) - min(a): aggregate first, compute then.
         let functions = find_aggregate_exprs(&aggregates);
         let names: Vec<String> = aggregates.iter().map(|e| e.schema_name().to_string()).collect();
-        let groups = keys.len();
-        let frame = input.aggregate(keys, functions.clone()).map_err(from_datafusion)?;
+        let frame = aggregate(input, keys, functions.clone())?;
         let columns = frame.schema().columns();
-        let (keys, results) = columns.split_at(groups);
+        let (keys, results) = columns.split_at(columns.len() - functions.len());
         let mut exprs: Vec<Expr> = keys.iter().cloned().map(Expr::Column).collect();
         for (expr, name) in aggregates.into_iter().zip(names) {
             let replaced = expr.transform_down(|e| {
@@ -221,6 +283,18 @@ impl GroupedData {
     }
 }
 
+/// DataFusion's own verb also groups by columns that it takes for determined by the groups. It goes
+/// by names: a window of windows that is called as they are would be grouped by all columns.
+fn aggregate(input: DataFrame, keys: Vec<Expr>, functions: Vec<Expr>) -> Result<DataFrame> {
+    if matches!(keys.as_slice(), [Expr::GroupingSet(_)]) {
+        return input.aggregate(keys, functions).map_err(from_datafusion);
+    }
+    let (state, plan) = input.into_parts();
+    let plan = LogicalPlanBuilder::from(plan).aggregate(keys, functions);
+    let plan = plan.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
+    Ok(DataFrame::new(state, plan))
+}
+
 /// `window(time, size)`: tumbling windows; a struct of `start` and `end`.
 pub fn window(time: Expr, size: &str) -> Expr {
     fluvial_datafusion::functions::window_udf().call(vec![time, lit(size)])
@@ -235,6 +309,30 @@ pub fn sliding_window(time: Expr, size: &str, slide: &str) -> Expr {
 pub fn window_with_start(time: Expr, size: &str, slide: &str, start: &str) -> Expr {
     let window = fluvial_datafusion::functions::window_udf();
     window.call(vec![time, lit(size), lit(slide), lit(start)])
+}
+
+/// `session_window(time, gap)`: sessions that go on as long as each event follows the one before by
+/// at most a gap; a struct of `start` and `end`. The gap is text such as `"5 minutes"`, or an
+/// expression that gives each row a text or an interval; rows with none above zero are left out.
+pub fn session_window(time: Expr, gap: impl Into<SessionGap>) -> Expr {
+    let SessionGap(gap) = gap.into();
+    fluvial_datafusion::functions::session_window_udf().call(vec![time, gap])
+}
+
+/// The gap of a session window: the same for all rows, or an expression for each.
+#[derive(Debug, Clone)]
+pub struct SessionGap(Expr);
+
+impl From<&str> for SessionGap {
+    fn from(text: &str) -> Self {
+        Self(lit(text))
+    }
+}
+
+impl From<Expr> for SessionGap {
+    fn from(gap: Expr) -> Self {
+        Self(gap)
+    }
 }
 
 /// `window_time(window)`: the event time of a window, one microsecond before its end.

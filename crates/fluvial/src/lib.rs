@@ -63,8 +63,8 @@ pub use batch_reader::DataFrameReader;
 pub use batch_writer::{DataFrameWriter, SaveMode};
 pub use clock::SystemClock;
 pub use dataframe::{
-    GroupedData, StreamingDataFrame, sliding_window, timestamp_type, window, window_time,
-    window_with_start,
+    GroupedData, SessionGap, StreamingDataFrame, session_window, sliding_window, timestamp_type,
+    window, window_time, window_with_start,
 };
 #[cfg(feature = "sql")]
 pub use script::{Executed, ScriptOptions};
@@ -91,8 +91,8 @@ pub use {arrow, datafusion};
 /// the same name in SQL when a query is planned: it overflows, and gives types, as in Spark.
 pub mod prelude {
     pub use crate::{
-        OutputMode, SaveMode, Session, StreamingDataFrame, StreamingQuery, Trigger, window,
-        window_time,
+        OutputMode, SaveMode, Session, StreamingDataFrame, StreamingQuery, Trigger, session_window,
+        window, window_time,
     };
     pub use datafusion::functions_aggregate::expr_fn::{avg, count, max, min, sum};
     pub use datafusion::prelude::{DataFrame, Expr, col, lit};

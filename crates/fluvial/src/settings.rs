@@ -89,6 +89,7 @@ const ALWAYS: &[(&str, &[&str])] = &[
     ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", &["true", "false"]),
     ("spark.sql.streaming.fileSource.log.compactInterval", &[]),
     ("spark.sql.streaming.fileSource.log.deletion", &["true", "false"]),
+    ("spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition", &["true", "false"]),
     ("spark.sql.streaming.stateStore.minDeltasForSnapshot", &[]),
 ];
 

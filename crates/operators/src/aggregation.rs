@@ -116,6 +116,11 @@ impl Aggregation {
         self.config.keys(key_groups)
     }
 
+    /// The number of grouping columns, which come first.
+    pub fn groups(&self) -> usize {
+        self.config.groups.len()
+    }
+
     /// Which grouping column is event time.
     pub fn event_time(&self) -> EventTimeKey {
         self.config.event_time

@@ -32,6 +32,6 @@ pub use aggregation::{Aggregation, GroupKeys};
 pub use dedup::Dedup;
 pub use event_time::{EventTimeKey, LateFilter, LateRows, event_times, late_watermark};
 pub use limit::Limit;
-pub use session::SessionAggregation;
+pub use session::{SessionAggregation, SessionTime};
 pub use watermark::OutputWatermark;
 pub use window::{WindowSpec, window_time, window_type};

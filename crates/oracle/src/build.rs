@@ -7,7 +7,9 @@ use fluvial::arrow::json::ReaderBuilder;
 use fluvial::datafusion::common::{Column, JoinType};
 use fluvial::datafusion::logical_expr::LogicalPlanBuilder;
 use fluvial::datafusion::prelude::{DataFrame, Expr};
-use fluvial::{Session, StreamingDataFrame, sliding_window, window, window_with_start};
+use fluvial::{
+    Session, StreamingDataFrame, session_window, sliding_window, window, window_with_start,
+};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -100,6 +102,16 @@ impl Builder<'_> {
             "limit" => {
                 let rows = node["n"].as_i64().context("n is missing")?;
                 Ok(input.limit(0, Some(usize::try_from(rows)?))?)
+            }
+            "drop_duplicates" => {
+                let columns = words(node, "cols")?;
+                let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+                Ok(input.drop_duplicates(&columns)?)
+            }
+            "drop_duplicates_within_watermark" => {
+                let columns = words(node, "cols")?;
+                let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+                Ok(input.drop_duplicates_within_watermark(&columns)?)
             }
             "aggregate" => self.aggregate(input, node),
             other => bail!("operation {other} is not supported yet"),
@@ -215,6 +227,14 @@ impl Builder<'_> {
                     (slide, Some(start)) => {
                         window_with_start(time, size, slide.unwrap_or(size), start)
                     }
+                })
+            }
+            "session_window" => {
+                let time = self.session.expr(text(group, "col")?, input)?;
+                let gap = text(group, "gap")?;
+                named(match gap.strip_prefix("expr:") {
+                    Some(gap) => session_window(time, self.session.expr(gap, input)?),
+                    None => session_window(time, gap),
                 })
             }
             other => bail!("grouping by {other} is not supported yet"),

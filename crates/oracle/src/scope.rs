@@ -13,12 +13,7 @@ pub enum Scope {
 }
 
 /// Operations that are on the roadmap.
-const LATER: &[&str] = &[
-    "drop_duplicates",
-    "drop_duplicates_within_watermark",
-    "transform_with_state",
-    "apply_in_pandas_with_state",
-];
+const LATER: &[&str] = &["transform_with_state", "apply_in_pandas_with_state"];
 
 /// Cases that need something on the roadmap that their plan does not show.
 const LATER_CASES: &[(&str, &str)] = &[];
@@ -45,12 +40,6 @@ fn missing(node: &Value) -> Option<String> {
     }
     if op == "join" && streams(&node["left"]) && streams(&node["right"]) {
         return Some("a join of two streams".to_owned());
-    }
-    if op == "aggregate" {
-        let groups = node["group"].as_array()?;
-        if groups.iter().any(|g| g["fn"] == "session_window") {
-            return Some("session_window".to_owned());
-        }
     }
     children(node).into_iter().find_map(missing)
 }

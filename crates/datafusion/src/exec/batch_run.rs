@@ -40,11 +40,12 @@ pub(crate) struct BatchReport {
 }
 
 /// Sums over the partitions of one operator.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct OperatorTotals {
     pub(crate) counts: OperatorCounts,
     pub(crate) updates: Duration,
     pub(crate) removals: Duration,
+    pub(crate) custom: BTreeMap<String, i64>,
 }
 
 impl BatchRun {

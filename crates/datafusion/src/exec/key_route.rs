@@ -1,30 +1,31 @@
 //! `KeyRoute`, `GroupRoute` and `ToNothingsOwner`: where rows go before a stateful operator.
 
 use super::exchange::{Route, Routed};
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::Result;
 use fluvial_core::KeyGroupCount;
 use fluvial_operators::GroupKeys;
 use fluvial_state::KeyCodec;
 use std::fmt;
+use std::sync::Arc;
 
-/// Sends a row to the partition that owns the key group of its key: its first columns, encoded
+/// Sends a row to the partition that owns the key group of its key: some of its columns, encoded
 /// with the operator's own codec, so that a row always meets its state.
 pub(crate) struct KeyRoute {
     codec: KeyCodec,
-    columns: usize,
+    columns: Vec<usize>,
 }
 
 impl KeyRoute {
-    /// By the first `columns` columns.
-    pub(crate) fn new(codec: KeyCodec, columns: usize) -> Self {
+    /// By the columns at these positions.
+    pub(crate) fn by(codec: KeyCodec, columns: Vec<usize>) -> Self {
         Self { codec, columns }
     }
 }
 
 impl fmt::Debug for KeyRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "by the first {} columns", self.columns)
+        write!(f, "by the columns {:?}", self.columns)
     }
 }
 
@@ -33,10 +34,11 @@ impl Route for KeyRoute {
         if partitions == 1 {
             return Ok(Routed::Together(0));
         }
-        let columns = &rows.columns()[..self.columns];
+        let columns: Vec<ArrayRef> =
+            self.columns.iter().map(|&at| Arc::clone(rows.column(at))).collect();
         let owners = self
             .codec
-            .partitions(columns, rows.num_rows(), partitions as u32)
+            .partitions(&columns, rows.num_rows(), partitions as u32)
             .map_err(crate::error::plan)?;
         Ok(Routed::Apart(owners))
     }

@@ -17,20 +17,35 @@ use futures::StreamExt;
 use std::fmt;
 use std::sync::Arc;
 
+/// In which output modes rows can be late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// Not in complete mode: everything is emitted again anyway.
+    ByMode,
+    /// In every mode: what has left is never emitted again.
+    Always,
+}
+
 /// Judges rows by the time or window at `column` with the late watermark of `operator`.
 #[derive(Debug)]
 pub(crate) struct LateFilterExec {
     input: Arc<dyn ExecutionPlan>,
     column: usize,
     operator: OperatorId,
+    judged: Judged,
     properties: Arc<PlanProperties>,
 }
 
 impl LateFilterExec {
-    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, column: usize, operator: OperatorId) -> Self {
+    pub(crate) fn new(
+        input: Arc<dyn ExecutionPlan>,
+        column: usize,
+        operator: OperatorId,
+        judged: Judged,
+    ) -> Self {
         let partitions = input.output_partitioning().partition_count();
         let properties = properties::of(input.schema(), partitions);
-        Self { input, column, operator, properties }
+        Self { input, column, operator, judged, properties }
     }
 }
 
@@ -68,7 +83,7 @@ impl ExecutionPlan for LateFilterExec {
         let Some(input) = children.into_iter().next() else {
             return internal_err!("a late filter needs one input");
         };
-        Ok(Arc::new(Self::new(input, self.column, self.operator.clone())))
+        Ok(Arc::new(Self::new(input, self.column, self.operator.clone(), self.judged)))
     }
 
     fn execute(
@@ -81,7 +96,10 @@ impl ExecutionPlan for LateFilterExec {
         };
         let input = self.input.execute(partition, context)?;
         let late = run.watermarks(&self.operator).late;
-        let filter = LateFilter::new(late_watermark(run.plan().shape.mode, late));
+        let filter = LateFilter::new(match self.judged {
+            Judged::ByMode => late_watermark(run.plan().shape.mode, late),
+            Judged::Always => late,
+        });
         let (schema, column, operator) = (self.schema(), self.column, self.operator.clone());
         let rows = input.map(move |batch| {
             let batch = batch?;

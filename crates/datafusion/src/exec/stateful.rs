@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{Sender, channel};
 
-/// The kind of a streaming limit.
-const LIMIT: &str = "globalLimit";
+/// The kinds that only ever append, also below the aggregation of a complete query.
+const APPENDING: &[&str] = &["dedupe", "dedupeWithinWatermark", "globalLimit"];
 
 /// How many output batches may wait for a slow reader.
 const OUTPUT_WAITING: usize = 4;
@@ -86,8 +86,7 @@ impl Task {
 
     async fn process(&self, mut input: SendableRecordBatchStream) -> fluvial_core::Result<()> {
         let mut info = self.run.info(&self.store.operator, self.partition);
-        if self.operator.kind() == LIMIT {
-            // A limit only ever appends, also below the aggregation of a complete query.
+        if APPENDING.contains(&self.operator.kind()) {
             info.mode = OutputMode::Append;
         }
         let watch = &self.run.context().stopwatch;
@@ -110,7 +109,7 @@ impl Task {
         let start = watch.now();
         self.drain(active.as_mut(), state.as_mut()).await?;
         let removals = watch.since(start);
-        let counts = active.counts();
+        let (counts, metrics) = (active.counts(), active.metrics());
         drop(active);
         let sealed = state.seal()?;
         let mut report = self.run.report();
@@ -118,6 +117,9 @@ impl Task {
         totals.counts += counts;
         totals.updates += updates;
         totals.removals += removals;
+        for (name, count) in metrics {
+            *totals.custom.entry(name.to_owned()).or_default() += count as i64;
+        }
         report.sealed.push(sealed);
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! anything is aggregated; above it another gives the columns the names that the query knows.
 
 use super::StreamAggregateNode;
+use super::grouping_sets;
 use super::windows::{self, Assigned};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::exprlist_to_fields;
@@ -17,16 +18,28 @@ use std::sync::Arc;
 pub(crate) fn streaming(aggregate: Aggregate, operator: OperatorId) -> Result<LogicalPlan> {
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
     let aggr_expr = called_what_they_are(aggr_expr);
-    if group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
-        return Err(crate::error::plan(
-            Error::invalid("ROLLUP, CUBE and GROUPING SETS are not supported on streams yet")
-                .with_condition("GROUPING_SETS_NOT_SUPPORTED_YET"),
-        ));
-    }
-    let Assigned { input, exprs, meaning } =
+    let (group_expr, sets) = match grouping_sets::of(&group_expr)? {
+        Some((exprs, sets)) => (exprs, Some(sets)),
+        None => (group_expr, None),
+    };
+    let Assigned { mut input, mut exprs, meaning, session } =
         windows::assign(Arc::unwrap_or_clone(input), group_expr)?;
     let fields = exprlist_to_fields(&exprs, &input)?;
-    let key_names: Vec<String> = fields.iter().map(|(_, field)| field.name().clone()).collect();
+    let mut key_names: Vec<String> = fields.iter().map(|(_, field)| field.name().clone()).collect();
+    let session = session.and_then(|column| exprs.iter().position(|e| is_column(e, &column)));
+    if let Some(sets) = sets {
+        if session.is_some() {
+            return Err(crate::error::plan(
+                Error::invalid(
+                    "session windows have no ROLLUP, CUBE or GROUPING SETS: a set without the \
+                     session would have no window to merge",
+                )
+                .with_condition("SESSION_WINDOW_IN_GROUPING_SETS_NOT_SUPPORTED"),
+            ));
+        }
+        (input, exprs) = grouping_sets::expand(input, exprs, sets)?;
+        key_names.push(Aggregate::INTERNAL_GROUPING_ID.to_owned());
+    }
 
     let mut group = Vec::new();
     let mut columns: Vec<Expr> = Vec::new();
@@ -51,7 +64,9 @@ pub(crate) fn streaming(aggregate: Aggregate, operator: OperatorId) -> Result<Lo
         }
     }
     let input = LogicalPlanBuilder::from(input).project(columns)?.build()?;
-    let node = StreamAggregateNode::try_new(input, group, aggr_expr, operator, key_names, meaning)?;
+    let mut node =
+        StreamAggregateNode::try_new(input, group, aggr_expr, operator, key_names, meaning)?;
+    node.session = session;
     let inner = LogicalPlan::Extension(Extension { node: Arc::new(node) });
     let names: Vec<Expr> = inner
         .schema()
@@ -68,6 +83,15 @@ pub(crate) fn streaming(aggregate: Aggregate, operator: OperatorId) -> Result<Lo
         })
         .collect();
     LogicalPlanBuilder::from(inner).project(names)?.build()
+}
+
+/// Whether an expression is a column under whatever name.
+fn is_column(expr: &Expr, column: &Column) -> bool {
+    match expr {
+        Expr::Alias(alias) => is_column(&alias.expr, column),
+        Expr::Column(other) => other == column,
+        _ => false,
+    }
 }
 
 /// Aggregates without the names that the query gives to their results, which the projection above

@@ -38,6 +38,8 @@ pub struct StreamAggregateNode {
     pub key_names: Vec<String>,
     /// Settings that give stored groups their meaning: window size, slide, start.
     pub meaning: BTreeMap<String, String>,
+    /// The position of the group that is a session window.
+    pub session: Option<usize>,
     schema: DFSchemaRef,
 }
 
@@ -55,7 +57,8 @@ impl StreamAggregateNode {
         let fields = exprlist_to_fields(&all, &input)?;
         let metadata = input.schema().metadata().clone();
         let schema = Arc::new(DFSchema::new_with_metadata(fields, metadata)?);
-        Ok(Self { input, group, aggregates, operator, key_names, meaning, schema })
+        let session = None;
+        Ok(Self { input, group, aggregates, operator, key_names, meaning, session, schema })
     }
 
     /// The same node under another name.
@@ -123,7 +126,7 @@ impl UserDefinedLogicalNodeCore for StreamAggregateNode {
         let (keys, meaning) = (self.key_names.clone(), self.meaning.clone());
         let node = Self::try_new(input, group, aggregates, self.operator.clone(), keys, meaning)?;
         // Optimiser rules may reword an expression but not rename its column.
-        Ok(Self { schema: Arc::clone(&self.schema), ..node })
+        Ok(Self { schema: Arc::clone(&self.schema), session: self.session, ..node })
     }
 
     fn necessary_children_exprs(&self, _output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {

@@ -6,7 +6,7 @@
 mod set_operation;
 
 use super::draw_node::draws;
-use super::{EventTimeGroup, StreamAggregateNode, WatermarkNode, is_streaming};
+use super::{EventTimeGroup, StreamAggregateNode, StreamDedupNode, WatermarkNode, is_streaming};
 use crate::dialect::is_except_all;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
@@ -258,6 +258,13 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
         };
         let any = node.as_any();
         if let Some(aggregate) = any.downcast_ref::<StreamAggregateNode>() {
+            if mode == OutputMode::Update && aggregate.session.is_some() {
+                return Err(crate::error::plan(unsupported_mode(
+                    mode,
+                    "session window streaming aggregations: a session that grows would take back \
+                     what was emitted; use append or complete mode",
+                )));
+            }
             let timed = aggregate.event_time() != EventTimeGroup::None;
             if mode == OutputMode::Append && !timed {
                 return Err(crate::error::plan(unsupported_mode(
@@ -280,7 +287,7 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if mode != OutputMode::Append && aggregates_in_a_row(plan) > 1 {
+    if mode != OutputMode::Append && aggregate_below_stateful(plan) {
         return Err(crate::error::plan(refuse(
             "STREAMING_CHAINED_STATEFUL_NOT_SUPPORTED",
             format!(
@@ -292,14 +299,29 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
     Ok(())
 }
 
-/// How many aggregations a row passes at most. A limit below one emits nothing that it takes back.
-fn aggregates_in_a_row(plan: &LogicalPlan) -> usize {
-    let below = plan.inputs().into_iter().map(aggregates_in_a_row).max().unwrap_or(0);
+/// Whether an aggregation, which outside of append mode emits what it may take back, lies below an
+/// operator that cannot take anything back. A limit does not count, nor does dropping duplicates
+/// without event time: as in Spark.
+fn aggregate_below_stateful(plan: &LogicalPlan) -> bool {
+    let inputs = plan.inputs();
+    is_stateful(plan) && inputs.iter().any(|input| has_aggregate(input))
+        || inputs.into_iter().any(aggregate_below_stateful)
+}
+
+fn is_stateful(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Extension(Extension { node }) = plan else { return false };
+    let any = node.as_any();
+    any.is::<StreamAggregateNode>()
+        || any.downcast_ref::<StreamDedupNode>().is_some_and(StreamDedupNode::is_bounded)
+}
+
+/// Whether an aggregation over a stream lies in a plan that has been rewritten.
+pub(super) fn has_aggregate(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Extension(Extension { node }) if node.as_any().is::<StreamAggregateNode>() => {
-            below + 1
+            true
         }
-        _ => below,
+        _ => plan.inputs().into_iter().any(has_aggregate),
     }
 }
 

@@ -85,13 +85,16 @@ impl OptimizerRule for PushFilterBelowAggregate {
         let Some(aggregate) = node.as_any().downcast_ref::<StreamAggregateNode>() else {
             return Ok(Transformed::no(plan));
         };
+        // A session is known only once its rows are merged. Spark moves filters on it all the same,
+        // to the sessions of single rows, and loses rows.
+        let is_fixed = |(at, _): &(usize, &Expr)| aggregate.session != Some(*at);
+        let fixed: Vec<&Expr> =
+            aggregate.group.iter().enumerate().filter(is_fixed).map(|(_, group)| group).collect();
         let of_groups = |part: &Expr| {
             let columns = part.column_refs();
             !part.is_volatile()
                 && !columns.is_empty()
-                && columns
-                    .into_iter()
-                    .all(|column| aggregate.group.contains(&Expr::Column(column.clone())))
+                && columns.into_iter().all(|column| fixed.contains(&&Expr::Column(column.clone())))
         };
         let (below, above): (Vec<Expr>, Vec<Expr>) =
             split_conjunction_owned(filter.predicate.clone()).into_iter().partition(of_groups);

@@ -2,10 +2,13 @@
 
 use super::draw_node::DrawNode;
 use super::window_columns;
-use super::{EventTimeGroup, StreamAggregateNode, StreamLimitNode, WatermarkNode};
+use super::{
+    EventTimeGroup, Remembered, StreamAggregateNode, StreamDedupNode, StreamLimitNode,
+    WatermarkNode,
+};
 use crate::exec::{
-    BatchRun, DrawExec, ExchangeExec, GroupRoute, LateFilterExec, StatefulExec, ToNothingsOwner,
-    WatermarkExec,
+    BatchRun, DrawExec, ExchangeExec, GroupRoute, Judged, KeyRoute, LateFilterExec, Route,
+    StatefulExec, ToNothingsOwner, WatermarkExec,
 };
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -18,8 +21,8 @@ use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggrega
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
-use fluvial_core::{Operator, OperatorId, OperatorShape, StoreId, StoreName};
-use fluvial_operators::{Aggregation, EventTimeKey, Limit};
+use fluvial_core::{KeyGroupCount, Operator, OperatorId, OperatorShape, StoreId, StoreName};
+use fluvial_operators::{Aggregation, Dedup, EventTimeKey, Limit, SessionAggregation, SessionTime};
 use std::sync::Arc;
 
 /// Plans our logical nodes.
@@ -56,6 +59,9 @@ impl ExtensionPlanner for StreamPlanner {
             let planned = AggregatePlan { planner, session, planning, node: aggregate };
             return planned.exec(input, &run).map(Some);
         }
+        if let Some(dedup) = any.downcast_ref::<StreamDedupNode>() {
+            return dedup_exec(dedup, input, &run).map(Some);
+        }
         if let Some(limit) = any.downcast_ref::<StreamLimitNode>() {
             let operator = limit_operator(limit, input.schema());
             let route = ToNothingsOwner::new(run.plan().settings.key_groups);
@@ -67,6 +73,41 @@ impl ExtensionPlanner for StreamPlanner {
         }
         Ok(None)
     }
+}
+
+/// Late filter, exchange, state.
+fn dedup_exec(
+    node: &StreamDedupNode,
+    input: Arc<dyn ExecutionPlan>,
+    run: &BatchRun,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = input.schema();
+    let operator = Arc::new(dedup_operator(node, Arc::clone(&schema))?);
+    let input = match node.event_time() {
+        None => input,
+        Some(column) => {
+            Arc::new(LateFilterExec::new(input, column, node.operator.clone(), Judged::Always))
+        }
+    };
+    let codec = operator.key_codec(run.plan().settings.key_groups).map_err(crate::error::plan)?;
+    let route = KeyRoute::by(codec, operator.keys().to_vec());
+    let exchange = ExchangeExec::new(input, Arc::new(route), run.partitions());
+    let store = store_of(&node.operator)?;
+    Ok(Arc::new(StatefulExec::new(Arc::new(exchange), operator, store, schema)))
+}
+
+fn dedup_operator(node: &StreamDedupNode, schema: SchemaRef) -> Result<Dedup> {
+    let (keys, time) = (node.key_indices()?, node.event_time());
+    let operator = match (node.remembered, time) {
+        (Remembered::WithinWatermark(Some(delay)), Some(time)) => {
+            Dedup::within_watermark(schema, keys, time, delay)
+        }
+        (Remembered::ByKey, _) => Dedup::new(schema, keys, time),
+        (Remembered::WithinWatermark(_), _) => {
+            return internal_err!("a prepared query knows the delay of {}", node.operator);
+        }
+    };
+    operator.map_err(crate::error::plan)
 }
 
 fn limit_operator(limit: &StreamLimitNode, schema: SchemaRef) -> Arc<dyn Operator> {
@@ -98,7 +139,7 @@ impl AggregatePlan<'_> {
         let schema = Arc::new(node.schema().as_arrow().clone());
         let groups = self.groups()?;
         let (aggregates, filters) = self.aggregates(&input.schema())?;
-        let operator = Arc::new(aggregation(node, &aggregates)?);
+        let operator = aggregation(node, &aggregates)?;
         let input = match node.event_time() {
             EventTimeGroup::None => input,
             EventTimeGroup::Column(i) | EventTimeGroup::Window(i) => {
@@ -106,11 +147,12 @@ impl AggregatePlan<'_> {
                     return internal_err!("groups of a streaming aggregation are columns");
                 };
                 let column = node.input.schema().index_of_column(column)?;
-                Arc::new(LateFilterExec::new(input, column, node.operator.clone()))
+                // As in Spark, rows are late by their own session in complete mode too.
+                let judged = if node.session.is_some() { Judged::Always } else { Judged::ByMode };
+                Arc::new(LateFilterExec::new(input, column, node.operator.clone(), judged))
             }
         };
         let input_schema = input.schema();
-        let group_count = groups.len();
         let options = Arc::clone(self.session.config().options());
         let flat = window_columns::apart(groups.clone(), &input_schema, &options)?;
         let partial = AggregateExec::try_new(
@@ -123,10 +165,10 @@ impl AggregatePlan<'_> {
         )?;
         let partial =
             window_columns::together(Arc::new(partial), &groups, &input_schema, &options)?;
-        let keys = operator.keys(run.plan().settings.key_groups).map_err(crate::error::plan)?;
-        let route = GroupRoute::new(keys, group_count);
-        let exchange = ExchangeExec::new(partial, Arc::new(route), run.partitions());
+        let route = operator.route(run.plan().settings.key_groups)?;
+        let exchange = ExchangeExec::new(partial, route, run.partitions());
         let store = store_of(&node.operator)?;
+        let operator = operator.into_operator();
         Ok(Arc::new(StatefulExec::new(Arc::new(exchange), operator, store, schema)))
     }
 
@@ -171,18 +213,59 @@ fn lower(
     Ok((aggregates, filters))
 }
 
+/// The operator of an aggregation.
+enum Grouped {
+    Plainly(Aggregation),
+    InSessions(SessionAggregation),
+}
+
+impl Grouped {
+    /// Where rows go in front of it.
+    fn route(&self, key_groups: KeyGroupCount) -> Result<Arc<dyn Route>> {
+        Ok(match self {
+            Self::Plainly(operator) => {
+                let keys = operator.keys(key_groups).map_err(crate::error::plan)?;
+                Arc::new(GroupRoute::new(keys, operator.groups()))
+            }
+            Self::InSessions(operator) => {
+                let codec = operator.key_codec(key_groups).map_err(crate::error::plan)?;
+                Arc::new(KeyRoute::by(codec, operator.keys()))
+            }
+        })
+    }
+
+    fn into_operator(self) -> Arc<dyn Operator> {
+        match self {
+            Self::Plainly(operator) => Arc::new(operator),
+            Self::InSessions(operator) => Arc::new(operator),
+        }
+    }
+}
+
 fn aggregation(
     node: &StreamAggregateNode,
     aggregates: &[Arc<AggregateFunctionExpr>],
-) -> Result<Aggregation> {
+) -> Result<Grouped> {
     let schema = node.schema();
     let groups = (0..node.group.len())
         .zip(&node.key_names)
         .map(|(i, name)| Arc::new(schema.field(i).as_ref().clone().with_name(name)))
         .collect();
-    let time = event_time_key(node);
-    Aggregation::new(groups, aggregates.to_vec(), time, node.meaning.clone())
-        .map_err(crate::error::plan)
+    let (time, aggregates) = (event_time_key(node), aggregates.to_vec());
+    let grouped = match node.session {
+        None => {
+            let meaning = node.meaning.clone();
+            Aggregation::new(groups, aggregates, time, meaning).map(Grouped::Plainly)
+        }
+        Some(session) => {
+            let time = match time {
+                EventTimeKey::None => SessionTime::Timeless,
+                EventTimeKey::Column(_) | EventTimeKey::Window(_) => SessionTime::EventTime,
+            };
+            SessionAggregation::new(groups, session, aggregates, time).map(Grouped::InSessions)
+        }
+    };
+    grouped.map_err(crate::error::plan)
 }
 
 /// The event time among the groups of an aggregation, as its operator knows it.
@@ -216,7 +299,11 @@ fn collect(
             let physical = Arc::new(node.input.schema().as_arrow().clone());
             let planning = PhysicalPlanningContext::default();
             let (aggregates, _) = lower(node, &physical, session, &planning)?;
-            found.push((node.operator.clone(), Arc::new(aggregation(node, &aggregates)?)));
+            let operator = aggregation(node, &aggregates)?.into_operator();
+            found.push((node.operator.clone(), operator));
+        } else if let Some(node) = any.downcast_ref::<StreamDedupNode>() {
+            let schema = Arc::new(node.input.schema().as_arrow().clone());
+            found.push((node.operator.clone(), Arc::new(dedup_operator(node, schema)?)));
         } else if let Some(node) = any.downcast_ref::<StreamLimitNode>() {
             let schema = Arc::new(node.input.schema().as_arrow().clone());
             found.push((node.operator.clone(), limit_operator(node, schema)));

@@ -9,10 +9,10 @@ use super::draw_node::place_draws;
 use super::filter_pushdown::{PushFilterBelowAggregate, PushFilterBelowWatermark};
 use super::never::never;
 use super::{
-    OperatorNameNode, StreamAggregateNode, StreamDefinition, StreamLimitNode, StreamTable,
-    WatermarkNode,
+    OperatorNameNode, StreamAggregateNode, StreamDedupNode, StreamDefinition, StreamLimitNode,
+    StreamTable, WatermarkNode,
 };
-use super::{aggregate, batch_time, check, is_streaming, stream_of, windows};
+use super::{aggregate, batch_time, check, dedup, is_streaming, stream_of, windows};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, plan_err};
@@ -47,6 +47,8 @@ pub struct StreamingPlan {
     pub(crate) watermarks: BTreeMap<WatermarkId, EventDuration>,
     /// Schema of the rows that go to the sink.
     pub(crate) schema: SchemaRef,
+    /// What whoever runs it should know.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A definition with a `Debug` that names it.
@@ -115,8 +117,8 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     rules.push(Arc::new(PushFilterBelowWatermark));
     rules.push(Arc::new(PushFilterBelowAggregate));
     let template = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
-    let Names { sources, watermarks, .. } = names;
-    Ok(StreamingPlan { template, sources, watermarks, schema })
+    let Names { sources, watermarks, warnings, .. } = names;
+    Ok(StreamingPlan { template, sources, watermarks, schema, warnings })
 }
 
 /// Gives sources, watermarks and operators their names, bottom-up and from left to right.
@@ -125,6 +127,7 @@ struct Names {
     sources: BTreeMap<SourceId, SourceHandle>,
     watermarks: BTreeMap<WatermarkId, EventDuration>,
     operators: BTreeSet<OperatorId>,
+    warnings: Vec<String>,
 }
 
 impl Names {
@@ -142,6 +145,12 @@ impl Names {
             LogicalPlan::Extension(Extension { node }) => {
                 if let Some(named) = node.as_any().downcast_ref::<OperatorNameNode>() {
                     return self.rename(named).map(Transformed::yes);
+                }
+                if let Some(dedup) = node.as_any().downcast_ref::<StreamDedupNode>() {
+                    let operator = self.operator("dedup")?;
+                    let node = Arc::new(dedup::prepared(dedup, operator)?);
+                    self.warnings.extend(dedup::warning(&node));
+                    return Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })));
                 }
                 let Some(watermark) = node.as_any().downcast_ref::<WatermarkNode>() else {
                     return Ok(Transformed::no(LogicalPlan::Extension(Extension { node })));
@@ -170,7 +179,7 @@ impl Names {
             // A limit of a complete result begins anew in every batch and needs no state.
             LogicalPlan::Limit(limit)
                 if is_streaming(&limit.input)
-                    && (mode != OutputMode::Complete || !has_aggregate(&limit.input)) =>
+                    && (mode != OutputMode::Complete || !check::has_aggregate(&limit.input)) =>
             {
                 let (FetchType::Literal(Some(rows)), SkipType::Literal(0)) =
                     (limit.get_fetch_type()?, limit.get_skip_type()?)
@@ -258,6 +267,8 @@ impl Names {
                     Arc::new(aggregate.named(named.name.clone()))
                 } else if let Some(limit) = any.downcast_ref::<StreamLimitNode>() {
                     Arc::new(StreamLimitNode { operator: named.name.clone(), ..limit.clone() })
+                } else if let Some(dedup) = any.downcast_ref::<StreamDedupNode>() {
+                    Arc::new(StreamDedupNode { operator: named.name.clone(), ..dedup.clone() })
                 } else {
                     return Ok(Transformed::no(node));
                 };
@@ -289,16 +300,6 @@ fn limit_of(plan: &LogicalPlan) -> Option<&StreamLimitNode> {
         LogicalPlan::Extension(Extension { node }) => node.as_any().downcast_ref(),
         LogicalPlan::SubqueryAlias(alias) => limit_of(&alias.input),
         _ => None,
-    }
-}
-
-/// Whether an aggregation over a stream lies in a plan that has been rewritten.
-fn has_aggregate(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Extension(Extension { node }) if node.as_any().is::<StreamAggregateNode>() => {
-            true
-        }
-        _ => plan.inputs().into_iter().any(has_aggregate),
     }
 }
 

@@ -6,11 +6,11 @@
 //! twice a batch, for the late and the evicting one.
 
 use super::physical::event_time_key;
-use super::{StreamAggregateNode, StreamLimitNode, WatermarkNode};
+use super::{StreamAggregateNode, StreamDedupNode, StreamLimitNode, WatermarkNode};
 use crate::exec::OperatorWatermarks;
 use datafusion::logical_expr::{Extension, LogicalPlan};
 use fluvial_core::{EventTime, EvictWatermark, LateWatermark, OperatorId};
-use fluvial_operators::{Limit, OutputWatermark};
+use fluvial_operators::{Dedup, Limit, OutputWatermark};
 use std::any::Any;
 use std::collections::BTreeMap;
 
@@ -63,6 +63,9 @@ fn rule_of(node: &dyn Any) -> Option<(&OperatorId, OutputWatermark)> {
     if let Some(aggregate) = node.downcast_ref::<StreamAggregateNode>() {
         let key = event_time_key(aggregate);
         return Some((&aggregate.operator, key.output_watermark()));
+    }
+    if let Some(dedup) = node.downcast_ref::<StreamDedupNode>() {
+        return Some((&dedup.operator, Dedup::OUTPUT_WATERMARK));
     }
     let limit = node.downcast_ref::<StreamLimitNode>()?;
     Some((&limit.operator, Limit::OUTPUT_WATERMARK))

@@ -1,9 +1,10 @@
 //! `window(...)` in a streaming plan: rows get their windows below the node that asks for them.
 //!
-//! Tumbling windows stay a function call behind a filter on null times. A row of a sliding
+//! Sessions are given by [`sessions`]. Tumbling windows stay a function call behind a filter on null times. A row of a sliding
 //! window lies in several: a list of windows is computed and unnested.
 
 use super::event_time::{EVENT_TIME_KEY, is_window};
+use super::sessions;
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, TimestampMicrosecondType};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 /// Name of the marker function that users call.
 pub(crate) const WINDOW: &str = "window";
-/// Session windows come with their own operator.
+/// Name of the marker for sessions, which have an operator of their own.
 pub(crate) const SESSION_WINDOW: &str = "session_window";
 
 /// What became of the expressions of a node that calls `window`.
@@ -31,6 +32,8 @@ pub(crate) struct Assigned {
     pub(crate) exprs: Vec<Expr>,
     /// What the windows mean, for the checkpoint.
     pub(crate) meaning: BTreeMap<String, String>,
+    /// The column of the sessions, if the windows are sessions.
+    pub(crate) session: Option<Column>,
 }
 
 /// Assigns the windows that `exprs` ask for.
@@ -41,16 +44,22 @@ pub(crate) struct Assigned {
 /// [`WindowSpec`] refuses.
 pub(crate) fn assign(input: LogicalPlan, exprs: Vec<Expr>) -> Result<Assigned> {
     let Some(call) = only_window(&exprs)? else {
-        return Ok(Assigned { input, exprs, meaning: BTreeMap::new() });
+        return Ok(Assigned { input, exprs, meaning: BTreeMap::new(), session: None });
     };
+    if is_call(&call, SESSION_WINDOW) {
+        let (input, column, session) = sessions::assign(&call, input)?;
+        let exprs =
+            exprs.into_iter().map(|e| replace(e, &call, &session)).collect::<Result<_>>()?;
+        return Ok(Assigned { input, exprs, meaning: BTreeMap::new(), session: Some(column) });
+    }
     let (time, spec) = window_of(&call, &input)?;
     let meaning = spec.meaning();
     let input = LogicalPlanBuilder::from(input).filter(time.clone().is_not_null())?.build()?;
     if spec.is_tumbling() {
         let exprs = exprs.into_iter().map(|e| over_time(e, &call, &time)).collect::<Result<_>>()?;
-        return Ok(Assigned { input, exprs, meaning });
+        return Ok(Assigned { input, exprs, meaning, session: None });
     }
-    let name = unused_name(&input);
+    let name = unused_name(&input, "__window");
     let windows = ScalarUDF::from(SlidingWindows { spec, signature: one_argument() });
     let mut columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
     let marked = time.to_field(input.schema())?.1.metadata().contains_key(EVENT_TIME_KEY);
@@ -64,12 +73,16 @@ pub(crate) fn assign(input: LogicalPlan, exprs: Vec<Expr>) -> Result<Assigned> {
         marked.then(|| (EVENT_TIME_KEY.to_owned(), "true".to_owned())).into_iter().collect();
     let column = column.alias_with_metadata(&name, Some(FieldMetadata::new(metadata)));
     let exprs = exprs.into_iter().map(|e| replace(e, &call, &column)).collect::<Result<_>>()?;
-    Ok(Assigned { input, exprs, meaning })
+    Ok(Assigned { input, exprs, meaning, session: None })
 }
 
-/// Whether any of the expressions calls `window`.
+/// Whether any of the expressions calls `window` or `session_window`.
 pub(crate) fn asks_for_window(exprs: &[Expr]) -> bool {
-    exprs.iter().any(|e| e.exists(|e| Ok(is_call(e, WINDOW))).unwrap_or(false))
+    exprs.iter().any(|e| e.exists(|e| Ok(is_any_call(e))).unwrap_or(false))
+}
+
+fn is_any_call(expr: &Expr) -> bool {
+    is_call(expr, WINDOW) || is_call(expr, SESSION_WINDOW)
 }
 
 fn is_call(expr: &Expr, name: &str) -> bool {
@@ -82,16 +95,7 @@ fn only_window(exprs: &[Expr]) -> Result<Option<Expr>> {
     let mut several = false;
     for expr in exprs {
         expr.apply(|e| {
-            if is_call(e, SESSION_WINDOW) {
-                return Err(crate::error::plan(
-                    Error::invalid(
-                        "session windows are not supported yet: use window(...), or see the \
-                         roadmap",
-                    )
-                    .with_condition("SESSION_WINDOW_NOT_SUPPORTED_YET"),
-                ));
-            }
-            if is_call(e, WINDOW) {
+            if is_any_call(e) {
                 several |= found.as_ref().is_some_and(|other| other != e);
                 found = Some(e.clone());
                 return Ok(TreeNodeRecursion::Jump);
@@ -174,9 +178,10 @@ fn replace(expr: Expr, call: &Expr, replacement: &Expr) -> Result<Expr> {
     Ok(changed.data.alias(name))
 }
 
-fn unused_name(input: &LogicalPlan) -> String {
+/// A name like this one that no column of the input has.
+pub(super) fn unused_name(input: &LogicalPlan, name: &str) -> String {
     let taken = |name: &String| input.schema().fields().iter().any(|f| f.name() == name);
-    let mut name = "__window".to_owned();
+    let mut name = name.to_owned();
     while taken(&name) {
         name.push('_');
     }

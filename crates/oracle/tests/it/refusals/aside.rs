@@ -3,16 +3,12 @@
 /// Why an entry is set aside.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Why {
-    /// Session windows come with the other stateful operators.
-    Sessions,
-    /// Dropping duplicates comes with the other stateful operators.
-    Dedup,
+    /// Collations: every comparison of text is by its bytes.
+    Collations,
     /// Joins of two streams come with the other stateful operators.
     StreamJoin,
     /// State functions of the user come with the other stateful operators.
     StateFunctions,
-    /// `ROLLUP`, `CUBE` and `GROUPING SETS` over streams: on the roadmap.
-    GroupingSets,
     /// Text as a sink comes with the other file formats.
     TextSink,
     /// Spark's interface to Python, RDDs, caches and partitions: there is no such call.
@@ -23,37 +19,7 @@ pub(super) enum Why {
 
 /// All of them.
 pub(super) const ASIDE: &[(Why, &[&str])] = &[
-    (
-        Why::Sessions,
-        &[
-            "session_update",
-            "session_global_no_key",
-            "session_gap_month",
-            "suite_restart_session_gap",
-            "suite_restart_window_to_session",
-            "suite_session_gap_negative",
-            "suite_session_in_select",
-            "suite_session_no_key_complete",
-            "suite_session_with_window",
-        ],
-    ),
-    (
-        Why::Dedup,
-        &[
-            "complete_dedup",
-            "dedup_after_agg_append",
-            "dedup_after_agg_complete",
-            "dedup_within_no_watermark",
-            "restart_agg_to_dedup",
-            "suite_collation_dedup",
-            "suite_dedup_before_agg_complete",
-            "suite_dedup_missing_column",
-            "suite_dedupw_update",
-            "suite_map_dedup_key",
-            "suite_restart_dedup_key_removed",
-            "suite_restart_dedup_to_dedupw",
-        ],
-    ),
+    (Why::Collations, &["suite_collation_dedup"]),
     (
         Why::StreamJoin,
         &[
@@ -122,7 +88,6 @@ pub(super) const ASIDE: &[(Why, &[&str])] = &[
             "tws_timer_in_none",
         ],
     ),
-    (Why::GroupingSets, &["cube", "rollup", "suite_grouping_sets_sql"]),
     (Why::TextSink, &["suite_sink_text_long"]),
     (
         Why::NoSuchCall,

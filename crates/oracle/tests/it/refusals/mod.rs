@@ -9,6 +9,7 @@ mod aside;
 mod entry;
 mod files;
 mod judge;
+mod keyed;
 mod modes;
 mod restarts;
 mod restarts_damage;
@@ -35,6 +36,7 @@ fn entries() -> Vec<Entry> {
         actions::entries(),
         aggregates::entries(),
         files::entries(),
+        keyed::entries(),
         modes::entries(),
         restarts::entries(),
         restarts_damage::entries(),

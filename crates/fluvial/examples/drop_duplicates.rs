@@ -1,0 +1,66 @@
+//! Drops events that came twice within two hours.
+//!
+//! ```text
+//! cargo run -p fluvial --example drop_duplicates [folder]
+//! ```
+//!
+//! `folder` holds Parquet files of `id`, `event_time` and `v`; without one some are made. What is
+//! left goes to `out`, and the progress of every batch is printed. `benches/beside_spark` measures
+//! this program.
+
+use fluvial::Result;
+use fluvial::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// The query, run to the end of its input: two files a batch, two partitions of state.
+async fn drop_duplicates(folder: &Path, out: &Path) -> Result<StreamingQuery> {
+    let session = Session::builder().base_dir(out).config("state.partitions", 2).build()?;
+    let events = session
+        .read_stream()
+        .format("parquet")
+        .schema("id string, event_time timestamp, v bigint")
+        .option("maxFilesPerTrigger", 2)
+        .load(folder.display().to_string())
+        .await?;
+    let query = events
+        .with_watermark("event_time", "2 hours")?
+        .drop_duplicates_within_watermark(&["id"])?
+        .write_stream()?
+        .format("parquet")
+        .trigger(Trigger::AvailableNow)
+        .option("checkpointLocation", "checkpoint")
+        .start_at("out")
+        .await?;
+    query.await_termination().await?;
+    Ok(query)
+}
+
+/// A few events, two of them the same.
+async fn some_events(folder: &Path) -> Result<()> {
+    let session = Session::builder().base_dir(folder).build()?;
+    let events = session
+        .sql(
+            "SELECT 'id-' || i % 4 AS id, timestamp_seconds(1767225600 + i) AS event_time, \
+             CAST(i AS BIGINT) AS v FROM (SELECT explode(sequence(1, 6)) AS i)",
+        )
+        .await?;
+    events.write()?.format("parquet").mode(SaveMode::Overwrite).save("in").await
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let out = std::env::current_dir()
+        .map_err(|e| fluvial::Error::invalid(format!("there is no folder to work in: {e}")))?;
+    let folder = match std::env::args().nth(1) {
+        Some(folder) => PathBuf::from(folder),
+        None => {
+            some_events(&out).await?;
+            out.join("in")
+        }
+    };
+    let query = drop_duplicates(&folder, &out).await?;
+    for progress in query.recent_progress() {
+        println!("{}", progress.json());
+    }
+    Ok(())
+}
