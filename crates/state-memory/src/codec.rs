@@ -172,7 +172,9 @@ pub(crate) fn full_body(base: &Table, gone: &Ranges, changes: &Table, rows: u64)
         let hidden = part.may_be_hidden_by(changes);
         let torn = gone.iter().any(|range| part.may_lie_in(range));
         let shows = |key: &[u8]| {
-            !(torn && gone.contains(key)) && !(hidden && changes.find(Hash::of(key), key).is_some())
+            let is_gone = torn && gone.contains(key);
+            let is_hidden = hidden && changes.find(Hash::of(key), key).is_some();
+            !is_gone && !is_hidden
         };
         let records = part.records().map(|record| (part.key(record), part.value(record)));
         written += put_part(&mut out, part.prefix(), records.filter(|(key, _)| shows(key)));

@@ -90,7 +90,7 @@ impl<'r> Span<'r> {
         if !end.is_empty() && end <= bytes {
             return Overlap::After;
         }
-        if start <= bytes && !(!end.is_empty() && end.starts_with(bytes)) {
+        if start <= bytes && (end.is_empty() || !end.starts_with(bytes)) {
             return Overlap::All;
         }
         Overlap::Some
