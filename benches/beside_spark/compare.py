@@ -20,11 +20,14 @@ DATA = {
     "high2m": "clicks --rows 2000000 --keys 1000000 --files 20",
     "high10m": "clicks --rows 10000000 --keys 1000000 --files 20",
     "tiny": "tiny --files 260 --rows-per-file 100",
+    "join": "join --rows 2000000 --files 10",
     "dedup": "dedup --distinct 5000000 --dups 1000000 --files 10 --hours 1",
 }
 # What the output must hold: rows, and the sum of views.
 CHECKS = {"low2m": (45000, 1881342), "low10m": (45000, 9406284), "high2m": (1842513, 1881342), "high10m": (8488143, 9406284)}
-JOBS = [f"{data}-{form}" for data in CHECKS for form in ("json", "parquet")] + ["tiny", "startup", "dedup"]
+# Rows of the join, and the sum of val.
+JOIN_CHECK = (1440391, 71310224)
+JOBS = [f"{data}-{form}" for data in CHECKS for form in ("json", "parquet")] + ["tiny", "startup", "dedup", "join-parquet", "join-json"]
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("jobs", nargs="*", default=JOBS, metavar="JOB", help=f"one of {', '.join(JOBS)}; default all")
@@ -54,6 +57,16 @@ CREATE STREAMING TABLE views USING {sink} TBLPROPERTIES ('outputMode' = '{mode}'
 SELECT window(event_time, '5 minutes') AS w, page, count(*) AS views, sum(duration_s) AS total_duration_s
 FROM STREAM read_files('{source}', format => '{form}', maxFilesPerTrigger => {files}, schema => '{CLICKS}')
 WATERMARK event_time DELAY OF INTERVAL 10 MINUTES GROUP BY 1, 2;
+"""
+
+
+def join_sql(source, form):
+    side = lambda name, schema, time: f"STREAM read_files('{source}/{name}/{form}', format => '{form}', maxFilesPerTrigger => 2, schema => '{schema}') WATERMARK {time} DELAY OF INTERVAL 10 MINUTES"
+    return f"""SET state.partitions = 2;
+CREATE STREAMING TABLE joined USING parquet LOCATION 'out' TBLPROPERTIES ('outputMode' = 'append', 'checkpointLocation' = 'checkpoint') AS
+SELECT * FROM {side("imp", "imp_id string, imp_time timestamp, cost double", "imp_time")} AS i
+JOIN {side("clk", "clk_id string, clk_time timestamp, val bigint", "clk_time")} AS c
+ON imp_id = clk_id AND clk_time >= imp_time AND clk_time <= imp_time + INTERVAL 10 MINUTES;
 """
 
 
@@ -128,6 +141,27 @@ def check(name, folder):
     assert (len(views), views.sum()) == CHECKS[name], f"{name}: {len(views)} rows, {views.sum()} views"
 
 
+def join(job):
+    import polars
+
+    form = job.split("-")[1]
+    source, runs = data("join"), []
+    for _ in range(args.repeat):
+        runs.append(Run(join_sql(source, form)))
+        out = polars.scan_parquet(f"{runs[-1].folder / 'out'}/*.parquet").select("val").collect()["val"]
+        assert (len(out), out.sum()) == JOIN_CHECK, f"{len(out)} rows, sum {out.sum()}"
+    rows = sum(line["numInputRows"] for line in runs[0].progress)
+    peer = [] if args.without_spark else spark("join", "--input", source, "--format", form)
+    assert all((line["out_rows"], line["out_sum"]) == JOIN_CHECK for line in peer if "out_rows" in line)
+    row(job, "k rows per CPU second", rows / median(r.cpu for r in runs) / 1000, median(p["rows_per_jvm_cpu_s"] for p in peer) / 1000 if peer else None, more)
+    row(job, "k rows per second", rows / median(r.wall for r in runs) / 1000, median(p["rows_per_s"] for p in peer) / 1000 if peer else None, more)
+    row(job, "peak memory MB", median(r.peak_mb for r in runs), max(p["jvm_hwm_mb"] for p in peer) if peer else None, less)
+    states = [line["stateOperators"][0] for line in runs[0].progress if line["stateOperators"]]
+    largest = max(states, key=lambda state: state["numRowsTotal"])
+    row(job, "state rows at most", largest["numRowsTotal"], None, less)
+    row(job, "state bytes per row", largest["memoryUsedBytes"] / max(1, largest["numRowsTotal"]), None, less)
+
+
 def tiny(job):
     source = data("tiny") / "json"
     runs = [Run(sql(source, "json", "noop", "update", 1)) for _ in range(args.repeat)]
@@ -173,4 +207,5 @@ print("| job | figure | Fluvial | Spark | ratio |\n|---|---|---:|---:|---:|")
 for job in args.jobs:
     if job not in JOBS:
         sys.exit(f"no job {job}: there are {', '.join(JOBS)}")
-    {"tiny": tiny, "startup": startup, "dedup": dedup}.get(job, clicks)(job)
+    named = {"tiny": tiny, "startup": startup, "dedup": dedup, "join-parquet": join, "join-json": join}
+    named.get(job, clicks)(job)

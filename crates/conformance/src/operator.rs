@@ -53,6 +53,12 @@ pub trait Subject {
         contents.len() as u64
     }
 
+    /// What of a state two ways of cutting the input must agree on: by default every byte. An
+    /// operator whose layout remembers the batches that wrote it says here what it means.
+    fn meaning(&self, contents: &Contents) -> Contents {
+        contents.clone()
+    }
+
     /// The longest time from an event to the end of what it belongs to: a window's size.
     fn reach(&self) -> EventDuration;
 }

@@ -67,6 +67,7 @@ pub use source::{
 };
 pub use source_log::{SourceLog, SourceLogEntry};
 pub use state::{
-    Change, Entries, KeyRange, Prefetch, SealedStore, Snapshot, StateBackend, StateStore, StoreSize,
+    Change, Entries, KeyRange, POINT_KEYS, Prefetch, SealedStore, Snapshot, StateBackend,
+    StateStore, StoreSize,
 };
 pub use time::{BatchTime, Clock, EventDuration, EventTime, EvictWatermark, LateWatermark};

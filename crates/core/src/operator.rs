@@ -61,7 +61,8 @@ pub struct StateField {
 /// What one partition of an operator did in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OperatorCounts {
-    /// Keys in the state afterwards. What an operator keeps to find keys by time is none.
+    /// Rows in the state afterwards: its keys, or the rows in them where one key holds several. What
+    /// an operator keeps to find keys by time is none.
     pub rows_total: u64,
     /// Keys written.
     pub rows_updated: u64,
@@ -123,16 +124,18 @@ pub trait Operator: Send + Sync {
     fn start(&self, info: BatchInfo) -> Result<Box<dyn OperatorRun>>;
 }
 
-/// One batch on one partition: `push` each chunk, `prefetch` + `finish_input`, then `drain`
-/// until it returns `None`. Output may be drained between pushes too.
+/// One batch on one partition: `push` each chunk, `prefetch` + `finish_input`, `prefetch` again,
+/// then `drain` until it returns `None`. Output may be drained between pushes too.
 pub trait OperatorRun: Send {
     /// Takes a chunk of input.
     fn push(&mut self, port: usize, rows: RecordBatch, state: &mut dyn StateStore) -> Result<()>;
 
-    /// What `finish_input` and the draining after it will read.
+    /// Before `finish_input`: what it and the draining after it will read, as far as is known.
+    /// After it: what the draining will read because of what `finish_input` found.
     fn prefetch(&self) -> Result<Prefetch>;
 
-    /// There is no more input: writes the batch's changes to the state.
+    /// There is no more input: writes the batch's changes to the state, or leaves that to the
+    /// draining where they depend on what comes out, as the flags of a join's rows do.
     fn finish_input(&mut self, state: &mut dyn StateStore) -> Result<()>;
 
     /// The next output rows; `None` when there are none for now.

@@ -14,6 +14,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// The third byte of keys that are read one by one and never in order: a store may spare itself
+/// the work of keeping them sorted until somebody scans them. A hint, not a law.
+pub const POINT_KEYS: std::ops::RangeInclusive<u8> = 0x10..=0x1F;
+
 /// A durable version of one store over one range of key groups.
 ///
 /// `token` tells apart attempts that wrote the same version (retries, zombies); the commit of

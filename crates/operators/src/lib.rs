@@ -23,6 +23,7 @@ mod aggregation;
 mod dedup;
 mod error;
 mod event_time;
+mod join;
 mod limit;
 mod session;
 mod watermark;
@@ -31,6 +32,9 @@ mod window;
 pub use aggregation::{Aggregation, GroupKeys};
 pub use dedup::Dedup;
 pub use event_time::{EventTimeKey, LateFilter, LateRows, event_times, late_watermark};
+pub use join::{
+    JoinEviction, JoinKind, JoinRange, JoinSide, Side, StreamJoin, join_output_watermark,
+};
 pub use limit::Limit;
 pub use session::{SessionAggregation, SessionTime};
 pub use watermark::OutputWatermark;

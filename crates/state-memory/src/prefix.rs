@@ -1,10 +1,12 @@
 //! The first bytes of keys: what cuts a table into segments, and a segment into buckets.
 
-use fluvial_core::KeyRange;
+use fluvial_core::{KeyRange, POINT_KEYS};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes of a key group.
 const GROUP_BYTES: usize = 2;
+/// Bytes of a group, and of what kind a key is.
+const KIND_BYTES: usize = 3;
 /// Bytes of a group (2), and of a time (9) if the key has one there.
 pub(crate) const PREFIX_BYTES: usize = 11;
 
@@ -19,7 +21,8 @@ pub(crate) struct Prefix {
 /// How many bytes make a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Cut {
-    /// Those of a group and a time: what is written at one time leaves at one time.
+    /// Those of a group and a time: what is written at one time leaves at one time. Keys that are
+    /// only looked up have no time in front: those of one kind are one.
     #[default]
     GroupAndTime,
     /// Those of a group: for keys that have no such time in front.
@@ -30,16 +33,17 @@ impl Cut {
     /// Keys with one prefix of this cut have one prefix of every cut.
     pub(crate) const FINEST: Self = Self::GroupAndTime;
 
-    fn bytes(self) -> usize {
-        match self {
-            Self::GroupAndTime => PREFIX_BYTES,
-            Self::Group => GROUP_BYTES,
+    fn bytes(self, key: &[u8]) -> usize {
+        match (self, key.get(GROUP_BYTES)) {
+            (Self::Group, _) => GROUP_BYTES,
+            (Self::GroupAndTime, Some(kind)) if POINT_KEYS.contains(kind) => KIND_BYTES,
+            (Self::GroupAndTime, _) => PREFIX_BYTES,
         }
     }
 
     /// The prefix of a key.
     pub(crate) fn prefix(self, key: &[u8]) -> Prefix {
-        let length = key.len().min(self.bytes());
+        let length = key.len().min(self.bytes(key));
         let mut bytes = [0; PREFIX_BYTES];
         bytes[..length].copy_from_slice(&key[..length]);
         Prefix { bytes, length: length as u8 }
@@ -106,7 +110,9 @@ mod tests {
         let long = (0u8..2, 0u8..2, proptest::collection::vec(0u8..2, 0..3))
             .prop_map(|(g, t, rest)| [vec![0, g, 1, 0, 0, 0, 0, 0, 0, 0, t], rest].concat());
         let short = proptest::collection::vec(0u8..2, 2..5);
-        prop_oneof![long, short]
+        let point = (0u8..2, 0x0Fu8..0x12, proptest::collection::vec(0u8..2, 0..9))
+            .prop_map(|(g, kind, rest)| [vec![0, g, kind], rest].concat());
+        prop_oneof![long, short, point]
     }
 
     proptest! {

@@ -34,4 +34,4 @@ mod testing;
 mod value;
 
 pub use key::{DecodedKeys, EncodedKeys, KEY_FORMAT, KeyCodec, KeyLayout};
-pub use value::{VALUE_FORMAT, ValueCodec};
+pub use value::{VALUE_FORMAT, ValueCodec, varint};

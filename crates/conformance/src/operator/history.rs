@@ -22,6 +22,8 @@ pub(super) const MANY_ROWS: usize = 10_000;
 /// The events of one batch, by port, and the watermarks it runs under.
 #[derive(Debug, Clone)]
 pub(super) struct Batch {
+    /// Its number: no two batches of a history have the same.
+    pub(super) number: u64,
     pub(super) events: Vec<Vec<Event>>,
     pub(super) late: Option<i64>,
     pub(super) evict: Option<i64>,
@@ -80,6 +82,7 @@ pub(super) fn batches(subject: &dyn Subject, rng: &mut Rng) -> Vec<Batch> {
     let watermark = |n: i64| (n > 0).then_some((n - 1) * 25 * SECOND);
     (0..6i64)
         .map(|n| Batch {
+            number: n as u64,
             events: (0..ports)
                 .map(|_| {
                     let count = rng.below(40);
@@ -105,7 +108,7 @@ pub(super) fn run(
     for partition in (0..handing.partitions).map(PartitionId) {
         let groups = key_groups.range_of(partition, handing.partitions);
         let info = BatchInfo {
-            batch: BatchId(7),
+            batch: BatchId(batch.number),
             late: LateWatermark(batch.late.map(EventTime)),
             evict: EvictWatermark(batch.evict.map(EventTime)),
             time: BatchTime(0),
@@ -151,6 +154,8 @@ fn run_partition(
     let what = active.prefetch().expect("prefetch");
     block_on(store.prefetch(&what)).expect("prefetch");
     active.finish_input(store).expect("finish_input");
+    let what = active.prefetch().expect("prefetch");
+    block_on(store.prefetch(&what)).expect("prefetch");
     drain(active.as_mut(), store, outcome);
     let counts = active.counts();
     let rows = subject.rows_in(store.contents());

@@ -87,13 +87,32 @@ impl ValueCodec {
     ///
     /// `Corrupt` for bytes that no encoder wrote, `Invalid` for a newer format; never a panic.
     pub fn decode(&self, values: &BinaryArray) -> Result<Vec<ArrayRef>> {
+        let values = (0..values.len()).map(|i| values.is_valid(i).then(|| values.value(i)));
+        self.decode_all(values)
+    }
+
+    /// As [`Self::decode`], of values that do not lie in one column.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decode`].
+    pub fn decode_each<'v>(
+        &self,
+        values: impl IntoIterator<Item = &'v [u8]>,
+    ) -> Result<Vec<ArrayRef>> {
+        self.decode_all(values.into_iter().map(Some))
+    }
+
+    fn decode_all<'v>(
+        &self,
+        values: impl Iterator<Item = Option<&'v [u8]>>,
+    ) -> Result<Vec<ArrayRef>> {
         let mut readers: Vec<Reader> = self.shapes.iter().map(Reader::new).collect();
-        for i in 0..values.len() {
-            if values.is_null(i) {
-                readers.iter_mut().for_each(Reader::push_null);
-            } else {
-                decode_row(&mut readers, values.value(i))
-                    .map_err(|error| error.at(format_args!("state value {i} of a read")))?;
+        for (i, value) in values.enumerate() {
+            match value {
+                None => readers.iter_mut().for_each(Reader::push_null),
+                Some(value) => decode_row(&mut readers, value)
+                    .map_err(|error| error.at(format_args!("state value {i} of a read")))?,
             }
         }
         let columns = readers.into_iter().zip(&self.plain).zip(&self.declared);

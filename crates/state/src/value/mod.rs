@@ -5,7 +5,7 @@ mod reader;
 mod shape;
 #[cfg(test)]
 mod tests;
-mod varint;
+pub mod varint;
 mod writer;
 
 pub use codec::{VALUE_FORMAT, ValueCodec};

@@ -1,7 +1,7 @@
 //! Unsigned numbers, seven bits to a byte, low bits first.
 
 /// Appends a number.
-pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
+pub fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -10,7 +10,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Takes a number off the front; `None` if it is cut or longer than a writer writes.
-pub(super) fn take(input: &mut &[u8]) -> Option<u64> {
+pub fn take(input: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = input.split_first()?;

@@ -1,0 +1,303 @@
+//! One batch of a join on one partition.
+
+use super::Config;
+use super::JoinEviction;
+use super::counts::Counts;
+use super::distinct::Distinct;
+use super::evict::{Around, Evict};
+use super::kind::{JoinKind, Side};
+use super::leaving::Leaving;
+use super::matching::{Candidates, Matching};
+use super::settle::{Settle, last_keys};
+use super::side::holds;
+use super::stored::{Stored, first_keys};
+use crate::event_time::{LateFilter, event_times, late_watermark};
+use arrow::array::{Array, ArrayRef, BinaryArray, BooleanArray, RecordBatch};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{and, concat_batches, filter_record_batch, not, take};
+use fluvial_core::{
+    BatchInfo, Error, KeyGroupRange, OperatorCounts, OperatorRun, Prefetch, Result, StateStore,
+};
+use fluvial_state::{KeyCodec, ValueCodec};
+use std::sync::Arc;
+
+/// How far a batch has come.
+enum Stage {
+    /// Rows come.
+    Input,
+    /// All rows came; what waits for them is not in columns yet. The keys are those of chunks that
+    /// eviction will read.
+    Ready(Box<Matching>, Vec<BinaryArray>),
+    /// Pairs come out.
+    Pairs(Box<Matching>),
+    /// Rows leave.
+    Evict(Evict),
+    Done,
+}
+
+pub(super) struct Run {
+    config: Arc<Config>,
+    info: BatchInfo,
+    keys: KeyCodec,
+    values: [ValueCodec; 2],
+    late: LateFilter,
+    input: [Vec<RecordBatch>; 2],
+    leaving: Leaving,
+    groups: Counts,
+    counts: OperatorCounts,
+    stage: Stage,
+}
+
+impl Run {
+    pub(super) fn new(config: &Arc<Config>, info: BatchInfo) -> Result<Self> {
+        let groups: KeyGroupRange = info.groups;
+        Ok(Self {
+            config: Arc::clone(config),
+            info,
+            keys: config.key_codec(info.key_groups)?,
+            values: config.value_codecs()?,
+            late: LateFilter::new(late_watermark(info.mode, info.late)),
+            input: [Vec::new(), Vec::new()],
+            leaving: Leaving::default(),
+            groups: Counts::new(groups),
+            counts: OperatorCounts::default(),
+            stage: Stage::Input,
+        })
+    }
+
+    /// The rows that came in time.
+    fn on_time(&mut self, side: Side, rows: RecordBatch) -> Result<RecordBatch> {
+        let Some(column) = self.config.side(side).event_time else { return Ok(rows) };
+        let Some(late) = self.late.judge(rows.column(column))? else { return Ok(rows) };
+        self.counts.rows_dropped_by_watermark += late.count;
+        Ok(filter_record_batch(&rows, &late.keep)?)
+    }
+
+    /// The rows that may match or must wait. One that fails the condition on its side alone
+    /// matches nothing: it comes out at once, or not at all.
+    fn admitted(&mut self, side: Side, rows: RecordBatch) -> Result<RecordBatch> {
+        let (width, preserved) = (self.config.side(side).width, self.config.kind.preserves(side));
+        let mut rows = rows;
+        if let Some(expr) = &self.config.side(side).filter {
+            let own = rows.project(&(0..width).collect::<Vec<_>>())?;
+            let mask = holds(expr.as_ref(), &own)?;
+            if preserved && mask.true_count() < mask.len() {
+                let failed = filter_record_batch(&own, &not(&mask)?)?;
+                let columns = failed.columns().to_vec();
+                self.leaving.push(&self.config, side, columns, failed.num_rows())?;
+            }
+            rows = filter_record_batch(&rows, &mask)?;
+        }
+        if preserved {
+            return Ok(rows);
+        }
+        match self.null_keys(side, rows.columns(), rows.num_rows())? {
+            Some(nulls) => Ok(filter_record_batch(&rows, &not(&nulls)?)?),
+            None => Ok(rows),
+        }
+    }
+
+    /// Which rows have a key that matches nothing; `None` if there are none.
+    fn null_keys(
+        &self,
+        side: Side,
+        columns: &[ArrayRef],
+        rows: usize,
+    ) -> Result<Option<BooleanArray>> {
+        let keys = &self.config.side(side).keys;
+        let mut valid: Option<BooleanArray> = None;
+        for (key, null_safe) in keys.iter().zip(&self.config.null_safe) {
+            let Some(nulls) = columns[*key].logical_nulls().filter(|n| n.null_count() > 0) else {
+                continue;
+            };
+            if *null_safe {
+                continue;
+            }
+            let own: BooleanBuffer = nulls.inner().clone();
+            let own = BooleanArray::new(own, None);
+            valid = Some(match valid {
+                Some(others) => and(&others, &own)?,
+                None => own,
+            });
+        }
+        let nulls = valid.map(|valid| not(&valid)).transpose()?;
+        Ok(nulls.filter(|nulls| nulls.len() == rows && nulls.true_count() > 0))
+    }
+
+    /// The keys of rows, numbered.
+    fn number(&self, side: Side, rows: &RecordBatch, keys: &mut Distinct) -> Result<Vec<u32>> {
+        let config = self.config.side(side);
+        let columns: Vec<ArrayRef> =
+            config.keys.iter().map(|key| Arc::clone(rows.column(*key))).collect();
+        let times = match config.eviction {
+            JoinEviction::Key(key) => Some(event_times(columns[key].as_ref())?),
+            JoinEviction::Never | JoinEviction::Time { .. } => None,
+        };
+        let nulls = self.null_keys(side, rows.columns(), rows.num_rows())?;
+        let encoded = self.keys.encode(&columns, None, rows.num_rows())?.keys;
+        keys.intern(&encoded, times.as_ref(), nulls.as_ref())
+    }
+
+    /// All rows of a side in one batch.
+    fn whole(&mut self, side: Side) -> Result<RecordBatch> {
+        let mut batches = std::mem::take(&mut self.input[side.index()]);
+        match batches.len() {
+            1 => Ok(batches.swap_remove(0)),
+            _ => Ok(concat_batches(&self.config.side(side).input, &batches)?),
+        }
+    }
+
+    fn gather(&mut self, state: &dyn StateStore) -> Result<Matching> {
+        let mut keys = Distinct::default();
+        let mut sides = [Candidates::default(), Candidates::default()];
+        for side in Side::BOTH {
+            let rows = self.whole(side)?;
+            let candidates = &mut sides[side.index()];
+            candidates.numbers = self.number(side, &rows, &mut keys)?;
+            candidates.columns = rows.columns()[..self.config.side(side).width].to_vec();
+        }
+        for side in Side::BOTH {
+            let mut probed = vec![false; keys.len()];
+            for number in &sides[side.other().index()].numbers {
+                probed[*number as usize] = true;
+            }
+            let unmatched = self.config.kind == JoinKind::LeftSemi && side == Side::Left;
+            sides[side.index()].stored =
+                Stored::read_first(side, &keys, &probed, unmatched, state)?;
+        }
+        Ok(Matching::new(keys, sides))
+    }
+
+    /// Writes what the batch changes, and begins to evict.
+    fn settle(&mut self, matching: &Matching, state: &mut dyn StateStore) -> Result<()> {
+        for side in Side::BOTH {
+            let rows = &matching.sides[side.index()];
+            let (config, info, keys) = (&self.config, &self.info, &matching.keys);
+            let settle = Settle { config, info, side, keys, rows };
+            let codec = &self.values[side.index()];
+            let leaving = settle.write(codec, state, &mut self.groups, &mut self.counts)?;
+            let columns = rows.new_columns();
+            let columns = columns.iter().map(|column| Ok(take(column, &leaving, None)?));
+            let columns = columns.collect::<Result<_>>()?;
+            self.leaving.push(&self.config, side, columns, leaving.len())?;
+        }
+        self.stage = Stage::Evict(Evict::new(&self.config, &self.info));
+        Ok(())
+    }
+
+    /// Takes some rows out of the state.
+    fn evict(&mut self, mut evict: Evict, state: &mut dyn StateStore) -> Result<()> {
+        let mut around = Around {
+            config: &self.config,
+            info: &self.info,
+            codecs: &self.values,
+            groups: &mut self.groups,
+            counts: &mut self.counts,
+            leaving: &mut self.leaving,
+        };
+        if evict.step(&mut around, state)? {
+            self.stage = Stage::Evict(evict);
+            return Ok(());
+        }
+        self.counts.rows_total = self.groups.write(state)?;
+        self.counts.memory_bytes = state.size().memory_bytes;
+        Ok(())
+    }
+
+    /// What `finish_input` will read.
+    fn first_reads(&self) -> Result<Prefetch> {
+        let mut keys = Distinct::default();
+        for side in Side::BOTH {
+            for rows in &self.input[side.index()] {
+                self.number(side, rows, &mut keys)?;
+            }
+        }
+        let evict = Evict::new(&self.config, &self.info);
+        Ok(Prefetch::Each(vec![
+            Prefetch::Keys(first_keys(Side::Left, &keys, 0..keys.len())?),
+            Prefetch::Keys(first_keys(Side::Right, &keys, 0..keys.len())?),
+            Prefetch::Keys(self.groups.keys()?),
+            Prefetch::Ranges(evict.ranges().cloned().collect()),
+        ]))
+    }
+}
+
+impl OperatorRun for Run {
+    fn push(&mut self, port: usize, rows: RecordBatch, _: &mut dyn StateStore) -> Result<()> {
+        let side = Side::of_port(port)
+            .filter(|side| rows.num_columns() == self.config.side(*side).input.fields().len());
+        let Some(side) = side else {
+            let [left, right] = self.config.sides.each_ref().map(|s| s.input.fields().len());
+            return Err(Error::invalid(format!(
+                "a join takes {left} columns at port 0 and {right} at port 1, not {} at port {port}",
+                rows.num_columns()
+            )));
+        };
+        let rows = self.on_time(side, rows)?;
+        let rows = self.admitted(side, rows)?;
+        if rows.num_rows() > 0 {
+            self.input[side.index()].push(rows);
+        }
+        Ok(())
+    }
+
+    fn prefetch(&self) -> Result<Prefetch> {
+        match &self.stage {
+            Stage::Input => self.first_reads(),
+            Stage::Ready(matching, evicting) => {
+                let mut all: Vec<BinaryArray> = evicting.clone();
+                for side in Side::BOTH {
+                    let rows = &matching.sides[side.index()];
+                    all.extend(rows.stored.more_keys(side, &matching.keys)?);
+                    all.extend(last_keys(side, &matching.keys, rows)?);
+                }
+                Ok(Prefetch::Each(all.into_iter().map(Prefetch::Keys).collect()))
+            }
+            Stage::Pairs(_) | Stage::Evict(_) | Stage::Done => Ok(Prefetch::Nothing),
+        }
+    }
+
+    fn finish_input(&mut self, state: &mut dyn StateStore) -> Result<()> {
+        let matching = self.gather(state)?;
+        let evicting = match state.is_local() {
+            true => Vec::new(),
+            false => {
+                Evict::new(&self.config, &self.info).chunk_keys(&self.config, &self.info, state)?
+            }
+        };
+        self.stage = Stage::Ready(Box::new(matching), evicting);
+        Ok(())
+    }
+
+    fn drain(&mut self, state: &mut dyn StateStore) -> Result<Option<RecordBatch>> {
+        let limit = self.info.batch_rows.max(1);
+        loop {
+            if let Some(rows) = self.leaving.next(limit) {
+                return Ok(Some(rows));
+            }
+            match std::mem::replace(&mut self.stage, Stage::Done) {
+                Stage::Input => {
+                    self.stage = Stage::Input;
+                    return Ok(None);
+                }
+                Stage::Ready(mut matching, _) => {
+                    matching.load(&self.config, &self.values, state)?;
+                    self.stage = Stage::Pairs(matching);
+                }
+                Stage::Pairs(mut matching) => match matching.next(&self.config, limit)? {
+                    Some(rows) => {
+                        self.stage = Stage::Pairs(matching);
+                        return Ok(Some(rows));
+                    }
+                    None => self.settle(&matching, state)?,
+                },
+                Stage::Evict(evict) => self.evict(evict, state)?,
+                Stage::Done => return Ok(None),
+            }
+        }
+    }
+
+    fn counts(&self) -> OperatorCounts {
+        self.counts
+    }
+}
