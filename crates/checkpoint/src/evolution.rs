@@ -4,13 +4,14 @@
 //! |---|---|
 //! | read limits, trigger, watermark delay, number of partitions, filters, sink options | accepted |
 //! | order in which sources or operators are written down | accepted: they go by name |
-//! | a grouping, deduplication or join key gets another name | accepted |
+//! | a grouping or deduplication key gets another name | accepted |
 //! | a source added, removed, of another kind, or of another place | refused |
 //! | output mode | refused |
 //! | a stateful operator added, removed, or of another kind | refused |
 //! | keys added, removed, reordered, or of another type | refused |
 //! | aggregates or stored columns added, removed, reordered, renamed, or of another type | refused |
-//! | settings that give stored rows their meaning (a window's size) | refused |
+//! | settings that give stored rows their meaning (a window's size, the kind of a join, what makes its rows leave) | refused |
+//! | a join's range of times and further condition | accepted: they apply to the rows that wait |
 //! | format of stored rows, set of stores | refused |
 //!
 //! Stored names are compared because types alone do not tell `sum(v)` from `max(v)`, or two key

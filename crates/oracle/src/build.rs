@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use fluvial::arrow::json::ReaderBuilder;
 use fluvial::datafusion::common::{Column, JoinType};
 use fluvial::datafusion::logical_expr::LogicalPlanBuilder;
-use fluvial::datafusion::prelude::{DataFrame, Expr};
+use fluvial::datafusion::prelude::{DataFrame, Expr, when};
 use fluvial::{
     Session, StreamingDataFrame, session_window, sliding_window, window, window_with_start,
 };
@@ -164,20 +164,14 @@ impl Builder<'_> {
             "left_anti" => JoinType::LeftAnti,
             other => bail!("join {other} is not supported yet"),
         };
+        let Value::String(sql) = &node["on"] else {
+            return join_using(left, right, kind, &words(node, "on")?);
+        };
         let (state, left) = left.into_parts();
         let (_, right) = right.into_parts();
-        let plan = LogicalPlanBuilder::from(left.clone());
-        let plan = match &node["on"] {
-            Value::String(sql) => {
-                let schema = left.schema().join(right.schema())?;
-                let on = state.create_logical_expr(sql, &schema)?;
-                plan.join_on(right, kind, Some(on))?
-            }
-            _ => {
-                let keys = words(node, "on")?.into_iter().map(Column::new_unqualified).collect();
-                plan.join_using(right, kind, keys)?
-            }
-        };
+        let schema = left.schema().join(right.schema())?;
+        let on = state.create_logical_expr(sql, &schema)?;
+        let plan = LogicalPlanBuilder::from(left).join_on(right, kind, Some(on))?;
         Ok(DataFrame::new(state, plan.build()?))
     }
 
@@ -240,6 +234,42 @@ impl Builder<'_> {
             other => bail!("grouping by {other} is not supported yet"),
         }
     }
+}
+
+/// A join on columns that both sides have: as in Spark each comes out once, from the side whose
+/// rows all come out.
+fn join_using(
+    left: DataFrame,
+    right: DataFrame,
+    kind: JoinType,
+    on: &[String],
+) -> Result<DataFrame> {
+    let (l, r) = ("join_left", "join_right");
+    let (left, right) = (left.alias(l)?, right.alias(r)?);
+    let column = |side: &str, name: &str| Expr::Column(Column::new(Some(side), name));
+    let mut columns = Vec::new();
+    for key in on {
+        let (left, right) = (column(l, key), column(r, key));
+        let value = match kind {
+            JoinType::Right => right,
+            JoinType::Full => when(left.clone().is_not_null(), left).otherwise(right)?,
+            _ => left,
+        };
+        columns.push(value.alias(key));
+    }
+    let others = |frame: &DataFrame, side: &str| -> Vec<Expr> {
+        let names = frame.schema().fields().iter().map(|field| field.name().clone());
+        names
+            .filter(|name| !on.contains(name))
+            .map(|name| column(side, &name).alias(&name))
+            .collect()
+    };
+    columns.extend(others(&left, l));
+    if !matches!(kind, JoinType::LeftSemi | JoinType::LeftAnti) {
+        columns.extend(others(&right, r));
+    }
+    let equal = on.iter().map(|key| column(l, key).eq(column(r, key)));
+    Ok(left.join_on(right, kind, equal)?.select(columns)?)
 }
 
 /// A schema as Spark's DDL.

@@ -38,9 +38,6 @@ fn missing(node: &Value) -> Option<String> {
     if LATER.contains(&op) {
         return Some(op.to_owned());
     }
-    if op == "join" && streams(&node["left"]) && streams(&node["right"]) {
-        return Some("a join of two streams".to_owned());
-    }
     children(node).into_iter().find_map(missing)
 }
 
@@ -51,8 +48,4 @@ fn children(node: &Value) -> Vec<&Value> {
         all.extend(inputs.values());
     }
     all
-}
-
-fn streams(node: &Value) -> bool {
-    node["op"] == "source" || children(node).into_iter().any(streams)
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod ad_clicks;
 mod clickstream;
 #[path = "../../../fluvial/tests/it/golden.rs"]
 mod golden;

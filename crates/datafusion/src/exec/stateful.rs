@@ -25,9 +25,10 @@ const APPENDING: &[&str] = &["dedupe", "dedupeWithinWatermark", "globalLimit"];
 /// How many output batches may wait for a slow reader.
 const OUTPUT_WAITING: usize = 4;
 
-/// One operator over one input that is partitioned by its keys.
+/// One operator over its inputs, each partitioned by the operator's keys.
 pub(crate) struct StatefulExec {
-    input: Arc<dyn ExecutionPlan>,
+    /// By port.
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
     operator: Arc<dyn Operator>,
     store: StoreId,
     properties: Arc<PlanProperties>,
@@ -41,8 +42,20 @@ impl StatefulExec {
         store: StoreId,
         schema: SchemaRef,
     ) -> Self {
-        let properties = properties::of(schema, input.output_partitioning().partition_count());
-        Self { input, operator, store, properties }
+        let partitions = input.output_partitioning().partition_count();
+        Self::over(vec![input], partitions, operator, store, schema)
+    }
+
+    /// Over several inputs of `partitions` partitions each.
+    pub(crate) fn over(
+        inputs: Vec<Arc<dyn ExecutionPlan>>,
+        partitions: usize,
+        operator: Arc<dyn Operator>,
+        store: StoreId,
+        schema: SchemaRef,
+    ) -> Self {
+        let properties = properties::of(schema, partitions);
+        Self { inputs, operator, store, properties }
     }
 
     /// The operator's name.
@@ -70,8 +83,8 @@ struct Task {
 impl Task {
     /// Runs to the end even if nobody listens any more: state must not depend on what a limit or
     /// an empty join side downstream cares to read.
-    async fn run(self, input: SendableRecordBatchStream) {
-        if let Err(error) = self.process(input).await {
+    async fn run(self, inputs: Vec<SendableRecordBatchStream>) {
+        if let Err(error) = self.process(inputs).await {
             let place = format!("operator {}, partition {}", self.store.operator, self.partition);
             let error = error.at(place);
             let copy = Error::new(error.kind(), error.message().to_owned());
@@ -84,7 +97,7 @@ impl Task {
         }
     }
 
-    async fn process(&self, mut input: SendableRecordBatchStream) -> fluvial_core::Result<()> {
+    async fn process(&self, inputs: Vec<SendableRecordBatchStream>) -> fluvial_core::Result<()> {
         let mut info = self.run.info(&self.store.operator, self.partition);
         if APPENDING.contains(&self.operator.kind()) {
             info.mode = OutputMode::Append;
@@ -93,18 +106,25 @@ impl Task {
         let mut state = self.run.open_store(&self.store, self.partition).await?;
         let mut active = self.operator.start(info)?;
         let mut updates = Duration::ZERO;
-        while let Some(rows) = input.next().await {
-            let rows = rows.map_err(crate::error::from_datafusion)?;
-            let start = watch.now();
-            active.push(0, rows, state.as_mut())?;
-            updates += watch.since(start);
-            self.drain(active.as_mut(), state.as_mut()).await?;
+        // One port after the other: the exchanges below hold what comes meanwhile.
+        for (port, mut input) in inputs.into_iter().enumerate() {
+            while let Some(rows) = input.next().await {
+                let rows = rows.map_err(crate::error::from_datafusion)?;
+                let start = watch.now();
+                active.push(port, rows, state.as_mut())?;
+                updates += watch.since(start);
+                self.drain(active.as_mut(), state.as_mut()).await?;
+            }
         }
         let start = watch.now();
-        if !state.is_local() {
+        let is_local = state.is_local();
+        if !is_local {
             state.prefetch(&active.prefetch()?).await?;
         }
         active.finish_input(state.as_mut())?;
+        if !is_local {
+            state.prefetch(&active.prefetch()?).await?;
+        }
         updates += watch.since(start);
         let start = watch.now();
         self.drain(active.as_mut(), state.as_mut()).await?;
@@ -154,7 +174,7 @@ impl ExecutionPlan for StatefulExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
+        self.inputs.iter().collect()
     }
 
     properties::no_expressions!();
@@ -163,11 +183,12 @@ impl ExecutionPlan for StatefulExec {
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Some(input) = children.into_iter().next() else {
-            return internal_err!("a stateful operator needs its input");
-        };
-        let operator = Arc::clone(&self.operator);
-        Ok(Arc::new(Self::new(input, operator, self.store.clone(), self.schema())))
+        if children.len() != self.inputs.len() {
+            return internal_err!("a stateful operator needs its {} inputs", self.inputs.len());
+        }
+        let (operator, store) = (Arc::clone(&self.operator), self.store.clone());
+        let partitions = self.properties.output_partitioning().partition_count();
+        Ok(Arc::new(Self::over(children, partitions, operator, store, self.schema())))
     }
 
     fn execute(
@@ -191,8 +212,8 @@ impl ExecutionPlan for StatefulExec {
             schema: self.schema(),
             output: sender,
         };
-        let input = self.input.execute(partition, context)?;
-        run.spawn(task.run(input));
+        let inputs = self.inputs.iter().map(|input| input.execute(partition, Arc::clone(&context)));
+        run.spawn(task.run(inputs.collect::<Result<_>>()?));
         let rows = futures::stream::poll_fn(move |cx| receiver.poll_recv(cx));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }

@@ -6,6 +6,8 @@
 mod set_operation;
 
 use super::draw_node::draws;
+use super::join;
+use super::join_node::StreamJoinNode;
 use super::{EventTimeGroup, StreamAggregateNode, StreamDedupNode, WatermarkNode, is_streaming};
 use crate::dialect::is_except_all;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -13,6 +15,7 @@ use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SkipType};
 use fluvial_core::{Error, OutputMode};
 use set_operation as set;
+pub(super) use set_operation::is_set_operation;
 
 fn refuse(condition: &'static str, message: impl Into<String>) -> Error {
     Error::invalid(message).with_condition(condition)
@@ -217,17 +220,18 @@ fn join_kind(
                 "an anti join of two streams is not supported",
             ));
         }
-        if mode != OutputMode::Append {
+        // Pairs, and left rows of a semi join, are final once they are out; nulls are not.
+        let is_final = matches!(kind, JoinType::Inner | JoinType::LeftSemi | JoinType::RightSemi);
+        if mode == OutputMode::Complete || (mode == OutputMode::Update && !is_final) {
             return Err(refuse(
                 "STREAM_STREAM_JOIN_NOT_SUPPORTED_IN_MODE",
-                format!("a join of two streams is supported in append mode only, not in {mode}"),
+                format!(
+                    "a {kind} join of two streams is not supported in {mode} mode: use append{}",
+                    if is_final { " or update" } else { "" }
+                ),
             ));
         }
-        return Err(refuse(
-            "STREAM_STREAM_JOIN_NOT_SUPPORTED_YET",
-            "a join of two streams is not supported yet: join a stream with a table, or see the \
-             roadmap",
-        ));
+        return Ok(());
     }
     // One side is a table: the side whose rows must all appear, or be tested against all of the
     // other, has to be the stream.
@@ -273,6 +277,8 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
                      window of it after with_watermark, or use update or complete mode",
                 )));
             }
+        } else if let Some(join) = any.downcast_ref::<StreamJoinNode>() {
+            join::check(join).map_err(crate::error::plan)?;
         } else if let Some(watermark) = any.downcast_ref::<WatermarkNode>()
             && watermark_below(&watermark.input)
         {
@@ -299,6 +305,19 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
     Ok(())
 }
 
+/// Checks on the optimised plan, whose operators have the columns that they will have.
+pub(crate) fn after_optimization(plan: &LogicalPlan) -> Result<()> {
+    plan.apply(|node| {
+        if let LogicalPlan::Extension(Extension { node }) = node
+            && let Some(join) = node.as_any().downcast_ref::<StreamJoinNode>()
+        {
+            join::one_event_time(join).map_err(crate::error::plan)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
 /// Whether an aggregation, which outside of append mode emits what it may take back, lies below an
 /// operator that cannot take anything back. A limit does not count, nor does dropping duplicates
 /// without event time: as in Spark.
@@ -312,6 +331,7 @@ fn is_stateful(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Extension(Extension { node }) = plan else { return false };
     let any = node.as_any();
     any.is::<StreamAggregateNode>()
+        || any.is::<StreamJoinNode>()
         || any.downcast_ref::<StreamDedupNode>().is_some_and(StreamDedupNode::is_bounded)
 }
 

@@ -1,6 +1,8 @@
 //! Physical plans for streaming nodes.
 
 use super::draw_node::DrawNode;
+use super::join_node::StreamJoinNode;
+use super::physical_join::{self, JoinPlan};
 use super::window_columns;
 use super::{
     EventTimeGroup, Remembered, StreamAggregateNode, StreamDedupNode, StreamLimitNode,
@@ -34,7 +36,7 @@ impl ExtensionPlanner for StreamPlanner {
         &self,
         planner: &dyn PhysicalPlanner,
         node: &dyn UserDefinedLogicalNode,
-        _logical_inputs: &[&LogicalPlan],
+        _: &[&LogicalPlan],
         physical_inputs: &[Arc<dyn ExecutionPlan>],
         session: &dyn Session,
         planning: &PhysicalPlanningContext,
@@ -61,6 +63,10 @@ impl ExtensionPlanner for StreamPlanner {
         }
         if let Some(dedup) = any.downcast_ref::<StreamDedupNode>() {
             return dedup_exec(dedup, input, &run).map(Some);
+        }
+        if let Some(join) = any.downcast_ref::<StreamJoinNode>() {
+            let planned = JoinPlan { session, planning, node: join };
+            return planned.exec(physical_inputs, &run).map(Some);
         }
         if let Some(limit) = any.downcast_ref::<StreamLimitNode>() {
             let operator = limit_operator(limit, input.schema());
@@ -115,7 +121,7 @@ fn limit_operator(limit: &StreamLimitNode, schema: SchemaRef) -> Arc<dyn Operato
 }
 
 /// The only store of our operators so far.
-fn store_of(operator: &OperatorId) -> Result<StoreId> {
+pub(super) fn store_of(operator: &OperatorId) -> Result<StoreId> {
     let store = StoreName::new("default").map_err(crate::error::plan)?;
     Ok(StoreId { operator: operator.clone(), store })
 }
@@ -304,6 +310,10 @@ fn collect(
         } else if let Some(node) = any.downcast_ref::<StreamDedupNode>() {
             let schema = Arc::new(node.input.schema().as_arrow().clone());
             found.push((node.operator.clone(), Arc::new(dedup_operator(node, schema)?)));
+        } else if let Some(node) = any.downcast_ref::<StreamJoinNode>() {
+            let planning = PhysicalPlanningContext::default();
+            let join = physical_join::operator(node, session, &planning)?;
+            found.push((node.operator.clone(), Arc::new(join)));
         } else if let Some(node) = any.downcast_ref::<StreamLimitNode>() {
             let schema = Arc::new(node.input.schema().as_arrow().clone());
             found.push((node.operator.clone(), limit_operator(node, schema)));

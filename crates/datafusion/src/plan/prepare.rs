@@ -7,6 +7,8 @@
 
 use super::draw_node::place_draws;
 use super::filter_pushdown::{PushFilterBelowAggregate, PushFilterBelowWatermark};
+use super::join;
+use super::join_node::StreamJoinNode;
 use super::never::never;
 use super::{
     OperatorNameNode, StreamAggregateNode, StreamDedupNode, StreamDefinition, StreamLimitNode,
@@ -102,6 +104,7 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     let options = state.config_options();
     let plan = state.analyzer().execute_and_check(plan, options, |_, _| {})?;
     check::supported(&plan, mode)?;
+    let plan = join::filters_into_joins(plan)?;
     let mut names = Names::default();
     let plan = plan.transform_up(|node| names.stream(node, mode))?.data.recompute_schema()?;
     check::after_rewrite(&plan, mode)?;
@@ -117,6 +120,7 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     rules.push(Arc::new(PushFilterBelowWatermark));
     rules.push(Arc::new(PushFilterBelowAggregate));
     let template = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
+    check::after_optimization(&template)?;
     let Names { sources, watermarks, warnings, .. } = names;
     Ok(StreamingPlan { template, sources, watermarks, schema, warnings })
 }
@@ -175,6 +179,14 @@ impl Names {
                 let aggregate: Aggregate = aggregate::of_distinct(distinct)?;
                 let operator = self.operator("aggregate")?;
                 aggregate::streaming(aggregate, operator).map(Transformed::yes)
+            }
+            LogicalPlan::Join(join)
+                if is_streaming(&join.left)
+                    && is_streaming(&join.right)
+                    && !check::is_set_operation(&join) =>
+            {
+                let operator = self.operator("join")?;
+                join::streaming(join, operator).map(Transformed::yes)
             }
             // A limit of a complete result begins anew in every batch and needs no state.
             LogicalPlan::Limit(limit)
@@ -269,6 +281,8 @@ impl Names {
                     Arc::new(StreamLimitNode { operator: named.name.clone(), ..limit.clone() })
                 } else if let Some(dedup) = any.downcast_ref::<StreamDedupNode>() {
                     Arc::new(StreamDedupNode { operator: named.name.clone(), ..dedup.clone() })
+                } else if let Some(join) = any.downcast_ref::<StreamJoinNode>() {
+                    Arc::new(join.named(named.name.clone()))
                 } else {
                     return Ok(Transformed::no(node));
                 };

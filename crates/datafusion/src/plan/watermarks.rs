@@ -5,7 +5,9 @@
 //! inputs. Inputs without a definition below them, tables for one, do not count. This is done
 //! twice a batch, for the late and the evicting one.
 
+use super::join_node::StreamJoinNode;
 use super::physical::event_time_key;
+use super::physical_join;
 use super::{StreamAggregateNode, StreamDedupNode, StreamLimitNode, WatermarkNode};
 use crate::exec::OperatorWatermarks;
 use datafusion::logical_expr::{Extension, LogicalPlan};
@@ -66,6 +68,9 @@ fn rule_of(node: &dyn Any) -> Option<(&OperatorId, OutputWatermark)> {
     }
     if let Some(dedup) = node.downcast_ref::<StreamDedupNode>() {
         return Some((&dedup.operator, Dedup::OUTPUT_WATERMARK));
+    }
+    if let Some(join) = node.downcast_ref::<StreamJoinNode>() {
+        return Some((&join.operator, physical_join::output_watermark(join)));
     }
     let limit = node.downcast_ref::<StreamLimitNode>()?;
     Some((&limit.operator, Limit::OUTPUT_WATERMARK))

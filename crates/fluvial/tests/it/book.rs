@@ -34,6 +34,8 @@ fn folder() -> TempDir {
     for (from, to) in [
         ("examples/clickstream/landing/clicks", "landing/clicks"),
         ("examples/event_totals/landing/events", "landing/events"),
+        ("examples/ad_clicks/landing/impressions", "landing/impressions"),
+        ("examples/ad_clicks/landing/clicks", "landing/ad_clicks"),
     ] {
         let to = folder.path().join(to);
         fs::create_dir_all(&to).unwrap();

@@ -8,6 +8,16 @@ const KEYED: &str = "CREATE STREAMING TABLE t USING noop \
     schema => 'page string, user string, at timestamp, v double') \
     WATERMARK at DELAY OF INTERVAL 10 MINUTES GROUP BY 1, 2";
 
+/// Two streams, joined.
+const JOINED: &str = "CREATE STREAMING TABLE t USING noop \
+    TBLPROPERTIES ('checkpointLocation' = 'cp') AS \
+    SELECT a.page, a.user, b.v FROM STREAM read_files('in', format => 'json', \
+    schema => 'page string, user string, at timestamp, v double') \
+    WATERMARK at DELAY OF INTERVAL 10 MINUTES AS a \
+    JOIN STREAM read_files('in2', format => 'json', schema => 'page string, at timestamp, v double') \
+    WATERMARK at DELAY OF INTERVAL 10 MINUTES AS b \
+    ON a.page = b.page AND b.at BETWEEN a.at AND a.at + INTERVAL 5 MINUTES";
+
 /// No state.
 const PLAIN: &str = "CREATE STREAMING TABLE t USING noop \
     TBLPROPERTIES ('checkpointLocation' = 'cp', 'outputMode' = 'append') AS \
@@ -92,6 +102,10 @@ const KEYS: &str = "keys added, removed, reordered, or of another type";
 const AGGREGATES: &str = "aggregates added, removed, reordered, of another type, or another \
     function or argument under the same name";
 const WINDOW: &str = "window size, slide or start";
+const RANGE: &str = "the range of times and the further condition of a join";
+const JOIN: &str = "keys or kind of a join, and what makes its rows leave";
+const STORED: &str =
+    "columns that a join stores: those selected from it, its keys and what its condition reads";
 
 const SOURCES_CHANGED: &str = "SOURCES_CHANGED";
 const CONFIG: &str = "STATE_STORE_INVALID_CONFIG_AFTER_RESTART";
@@ -179,6 +193,22 @@ pub(super) const CASES: &[Case] = &[
         &[("'in'", "'in2'")],
         Refused(SOURCES_CHANGED, &["source-0", "/in]", "/in2]"]),
     ),
+    case(RANGE, JOINED, &[("INTERVAL 5 MINUTES", "INTERVAL 1 HOUR")], Accepted),
+    case(RANGE, JOINED, &[("5 MINUTES", "5 MINUTES AND a.user <> b.page")], Accepted),
+    case(JOIN, JOINED, &[("JOIN", "LEFT JOIN")], Refused(CONFIG, &["inner", "left outer"])),
+    case(
+        JOIN,
+        JOINED,
+        &[(" AND b.at BETWEEN a.at AND a.at + INTERVAL 5 MINUTES", "")],
+        Refused(CONFIG, &["by the time of at", "for ever"]),
+    ),
+    case(
+        JOIN,
+        JOINED,
+        &[("a.page = b.page", "a.user = b.page")],
+        Refused(CONFIG, &["page = page", "user = page"]),
+    ),
+    case(STORED, JOINED, &[("b.v FROM", "a.v FROM")], Refused(VALUE_SCHEMA, &["left.v"])),
     case(MODE, KEYED, &[("'update'", "'append'")], Refused(CONFIG, &["was update and is append"])),
     case(
         MODE,

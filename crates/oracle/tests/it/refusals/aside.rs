@@ -5,8 +5,6 @@
 pub(super) enum Why {
     /// Collations: every comparison of text is by its bytes.
     Collations,
-    /// Joins of two streams come with the other stateful operators.
-    StreamJoin,
     /// State functions of the user come with the other stateful operators.
     StateFunctions,
     /// Text as a sink comes with the other file formats.
@@ -20,39 +18,6 @@ pub(super) enum Why {
 /// All of them.
 pub(super) const ASIDE: &[(Why, &[&str])] = &[
     (Why::Collations, &["suite_collation_dedup"]),
-    (
-        Why::StreamJoin,
-        &[
-            "cross_join_stream_stream",
-            "full_outer_no_watermark",
-            "full_outer_wm_no_range",
-            "left_outer_no_watermark",
-            "left_outer_wm_left_only",
-            "left_semi_no_watermark",
-            "left_semi_wm_left_only",
-            "left_semi_wm_no_range",
-            "right_outer_no_watermark",
-            "right_outer_wm_left_only",
-            "right_outer_wm_right_only",
-            "suite_full_outer_open_range_forward",
-            "suite_full_outer_time_key_right_watermark",
-            "suite_join_constant_condition",
-            "suite_join_or_condition",
-            "suite_left_outer_open_range_backward",
-            "suite_left_outer_open_range_forward",
-            "suite_left_outer_time_key_left_watermark",
-            "suite_left_outer_time_key_right_watermark",
-            "suite_left_semi_open_range_backward",
-            "suite_left_semi_time_key_left_watermark",
-            "suite_left_semi_time_key_right_watermark",
-            "suite_restart_join_format_changed",
-            "suite_restart_join_inner_to_left_outer",
-            "suite_restart_join_key_type",
-            "suite_right_outer_open_range_backward",
-            "suite_three_way_outer_joins",
-            "time_interval_join_then_join",
-        ],
-    ),
     (
         Why::StateFunctions,
         &[

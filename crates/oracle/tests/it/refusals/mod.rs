@@ -8,6 +8,7 @@ mod aggregates;
 mod aside;
 mod entry;
 mod files;
+mod joins;
 mod judge;
 mod keyed;
 mod modes;
@@ -36,6 +37,7 @@ fn entries() -> Vec<Entry> {
         actions::entries(),
         aggregates::entries(),
         files::entries(),
+        joins::entries(),
         keyed::entries(),
         modes::entries(),
         restarts::entries(),
