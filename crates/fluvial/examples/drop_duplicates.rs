@@ -40,11 +40,11 @@ async fn some_events(folder: &Path) -> Result<()> {
     let session = Session::builder().base_dir(folder).build()?;
     let events = session
         .sql(
-            "SELECT 'id-' || i % 4 AS id, timestamp_seconds(1767225600 + i) AS event_time, \
+            "SELECT concat('id-', i % 4) AS id, timestamp_seconds(1767225600 + i) AS event_time, \
              CAST(i AS BIGINT) AS v FROM (SELECT explode(sequence(1, 6)) AS i)",
         )
         .await?;
-    events.write()?.format("parquet").mode(SaveMode::Overwrite).save("in").await
+    events.write()?.format("parquet").mode(SaveMode::Append).save("in").await
 }
 
 #[tokio::main]
