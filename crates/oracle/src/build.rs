@@ -169,8 +169,9 @@ impl Builder<'_> {
         };
         let (state, left) = left.into_parts();
         let (_, right) = right.into_parts();
-        let schema = left.schema().join(right.schema())?;
-        let on = state.create_logical_expr(sql, &schema)?;
+        // The condition reads the columns of both.
+        let both = LogicalPlanBuilder::from(left.clone()).cross_join(right.clone())?.build()?;
+        let on = self.session.expr(sql, &DataFrame::new(state.clone(), both))?;
         let plan = LogicalPlanBuilder::from(left).join_on(right, kind, Some(on))?;
         Ok(DataFrame::new(state, plan.build()?))
     }
