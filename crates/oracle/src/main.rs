@@ -11,9 +11,9 @@ use std::process::ExitCode;
 struct Arguments {
     /// A folder of cases.
     folder: PathBuf,
-    /// State partitions, instead of the cases' own.
-    #[arg(long)]
-    state_partitions: Option<u32>,
+    /// State partitions, instead of the cases' own; several are those of one start after the other.
+    #[arg(long, value_delimiter = ',')]
+    state_partitions: Vec<u32>,
     /// The state backend.
     #[arg(long)]
     backend: Option<String>,
@@ -29,7 +29,7 @@ struct Arguments {
 async fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     let options = Options {
-        state_partitions: arguments.state_partitions,
+        state_partitions: arguments.state_partitions.clone(),
         backend: arguments.backend.clone(),
     };
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&arguments.folder)

@@ -20,8 +20,9 @@ use std::time::Duration;
 /// How cases are run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// State partitions, instead of the cases' own.
-    pub state_partitions: Option<u32>,
+    /// State partitions of each start in turn, from the first again after the last; the cases' own
+    /// if there are none.
+    pub state_partitions: Vec<u32>,
     /// The state backend.
     pub backend: Option<String>,
 }
@@ -107,6 +108,7 @@ pub async fn run(case: &Case, options: &Options) -> Result<Outcome> {
             trigger: case.trigger.clone(),
         },
         outcome: Outcome::default(),
+        step: 0,
     };
     match case.is_continuous() {
         true => run.through().await?,
@@ -122,12 +124,15 @@ struct Run<'a> {
     feeder: Feeder,
     current: Current,
     outcome: Outcome,
+    /// The step that runs.
+    step: usize,
 }
 
 impl Run<'_> {
     /// Each step is a start of its own, from the same checkpoint.
     async fn start_by_start(&mut self) -> Result<()> {
         for (number, step) in self.case.steps.iter().enumerate() {
+            self.step = number;
             self.current.take(step);
             self.feeder.feed(step)?;
             self.drop_last(step)?;
@@ -177,14 +182,15 @@ impl Run<'_> {
     }
 
     fn session_builder(&self) -> Result<SessionBuilder> {
-        let partitions = self.options.state_partitions.unwrap_or(2);
+        let counts = &self.options.state_partitions;
+        let partitions = counts.get(self.step % counts.len().max(1)).copied();
         let mut builder = Session::builder()
             .base_dir(self.base)
-            .config("state.partitions", partitions)
+            .config("state.partitions", partitions.unwrap_or(2))
             .warehouse(self.base.join("warehouse").display().to_string());
         for (name, value) in &self.current.conf {
             let pinned = name == "spark.sql.shuffle.partitions";
-            if !(pinned && self.options.state_partitions.is_some()) {
+            if !(pinned && partitions.is_some()) {
                 builder = builder.config(name, value);
             }
         }

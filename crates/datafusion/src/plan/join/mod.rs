@@ -9,8 +9,6 @@ mod keys;
 mod linear;
 mod merge;
 mod range;
-#[cfg(test)]
-mod tests;
 mod times;
 
 pub(crate) use merge::filters_into_joins;
@@ -247,3 +245,6 @@ pub(crate) fn check(node: &StreamJoinNode) -> fluvial_core::Result<()> {
     ))
     .with_condition("STREAM_STREAM_JOIN_WITHOUT_WATERMARK"))
 }
+
+#[cfg(test)]
+mod tests;
