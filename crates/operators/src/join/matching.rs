@@ -129,7 +129,8 @@ impl Matching {
     pub(super) fn next(&mut self, config: &Config, limit: usize) -> Result<Option<RecordBatch>> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         loop {
-            (left.clear(), right.clear());
+            left.clear();
+            right.clear();
             self.fill(config, limit, &mut left, &mut right);
             if left.is_empty() {
                 return Ok(None);

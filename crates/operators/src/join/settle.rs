@@ -186,13 +186,13 @@ impl Store<'_> {
     fn write(&self, state: &mut dyn StateStore, groups: &mut Counts) -> Result<Times> {
         let (mut times, mut puts, mut known) = (Times::new(), Puts::default(), Vec::new());
         let chunks = &self.settle.rows.stored.chunks;
-        for key in 0..self.settle.keys.len() {
+        for (key, &stored) in chunks.iter().enumerate().take(self.settle.keys.len()) {
             let rows = self.lists.of(key);
             if rows.is_empty() {
                 continue;
             }
             groups.add(self.settle.keys.key(key), rows.len() as i64);
-            if chunks[key] > 0 {
+            if stored > 0 {
                 known.push(key);
                 continue;
             }

@@ -106,17 +106,17 @@ fn compared(conjuncts: &[Expr]) -> BTreeSet<Column> {
     let mut columns = BTreeSet::new();
     for conjunct in conjuncts {
         match conjunct {
-            Expr::BinaryExpr(BinaryExpr { left, op, right })
-                if matches!(
-                    op,
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op:
                     Operator::Eq
-                        | Operator::NotEq
-                        | Operator::Lt
-                        | Operator::LtEq
-                        | Operator::Gt
-                        | Operator::GtEq
-                ) =>
-            {
+                    | Operator::NotEq
+                    | Operator::Lt
+                    | Operator::LtEq
+                    | Operator::Gt
+                    | Operator::GtEq,
+                right,
+            }) => {
                 needed(left, &mut columns);
                 needed(right, &mut columns);
             }
