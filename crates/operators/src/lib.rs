@@ -26,6 +26,7 @@ mod event_time;
 mod join;
 mod limit;
 mod session;
+pub mod transform;
 mod watermark;
 mod window;
 
