@@ -10,6 +10,8 @@
 //! | a stateful operator added, removed, or of another kind | refused |
 //! | keys added, removed, reordered, or of another type | refused |
 //! | aggregates or stored columns added, removed, reordered, renamed, or of another type | refused |
+//! | variables of a processor (`transform_with_state`) added or no longer declared | accepted |
+//! | a variable of another kind (a value, a list, a map) or with other columns | refused |
 //! | settings that give stored rows their meaning (a window's size, the kind of a join, what makes its rows leave) | refused |
 //! | a join's range of times and further condition | accepted: they apply to the rows that wait |
 //! | format of stored rows, set of stores | refused |
@@ -18,6 +20,8 @@
 //! columns from the same two swapped. Offsets and state of a refused query would be read with
 //! another meaning than they were written with: wrong results, not an error. A changed query
 //! starts with a new checkpoint.
+
+mod variables;
 
 use fluvial_core::{Error, OperatorShape, QueryShape, Result, SourceShape, StateField};
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,7 +163,9 @@ fn operator(differences: &mut Differences, old: &OperatorShape, new: &OperatorSh
     if let Some(difference) = columns("key", &was.keys, &is.keys, Renaming::Accepted) {
         differences.add(KEYS, difference);
     }
-    if let Some(difference) = columns("value", &was.values, &is.values, Renaming::Refused) {
+    if variables::has_variables(&was.kind) {
+        variables::compare(differences, &was.values, &is.values);
+    } else if let Some(difference) = columns("value", &was.values, &is.values, Renaming::Refused) {
         differences.add(VALUES, difference);
     }
     let settings: BTreeSet<&String> = was.meaning.keys().chain(is.meaning.keys()).collect();

@@ -149,4 +149,10 @@ pub trait OperatorRun: Send {
     fn metrics(&self) -> BTreeMap<&'static str, u64> {
         BTreeMap::new()
     }
+
+    /// The earliest processing time at which a batch is worth running even if nothing comes: when
+    /// the next timer is due. Exact after the last `drain`.
+    fn next_timer(&self) -> Option<BatchTime> {
+        None
+    }
 }

@@ -11,5 +11,11 @@ pub mod plan;
 mod runner;
 pub mod sql;
 
+/// Processors of the user, and what they are given.
+pub mod transform {
+    pub use fluvial_core::{BatchTime, EventTime};
+    pub use fluvial_operators::transform::*;
+}
+
 pub use error::from_datafusion;
 pub use runner::DataFusionRunner;

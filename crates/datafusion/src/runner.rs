@@ -2,7 +2,10 @@
 
 use crate::error::from_datafusion;
 use crate::exec::{BatchRun, ExchangeExec, Gather, OperatorTotals, StatefulExec};
-use crate::plan::{StreamPlanner, StreamingPlan, bind_batch, operator_watermarks, physical};
+use crate::plan::{
+    StreamPlanner, StreamingPlan, bind_batch, operator_watermarks, physical,
+    runs_by_processing_time,
+};
 use async_trait::async_trait;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -12,14 +15,14 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use fluvial_core::{
-    BatchId, EventDuration, EventTime, EvictWatermark, Operator, OperatorId, OperatorShape,
-    OutputMode, PartitionId, PinnedSettings, Result, Sink, Staged, Watermarks,
+    BatchId, BatchTime, EventDuration, EventTime, EvictWatermark, Operator, OperatorId,
+    OperatorShape, OutputMode, PartitionId, PinnedSettings, Result, Sink, Staged, Watermarks,
 };
 use fluvial_engine::{BatchContext, BatchOutput, BatchRunner, OperatorReport, RunnerShape};
 use futures::StreamExt;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
 /// Runs the batches of one prepared query.
@@ -31,6 +34,9 @@ pub struct DataFusionRunner {
     plan: StreamingPlan,
     operators: Vec<(OperatorId, Arc<dyn Operator>)>,
     shapes: BTreeMap<OperatorId, OperatorShape>,
+    /// When the next timer is due, as the last batch left it. Before the first that is not known:
+    /// a batch without data finds out.
+    next_timer: Mutex<Option<BatchTime>>,
 }
 
 impl DataFusionRunner {
@@ -47,7 +53,8 @@ impl DataFusionRunner {
             let shape = physical::shape_of(operator.as_ref(), id).map_err(from_datafusion)?;
             shapes.insert(id.clone(), shape);
         }
-        Ok(Self { state, plan, operators, shapes })
+        let unknown = runs_by_processing_time(&plan.template).then_some(BatchTime(i64::MIN));
+        Ok(Self { state, plan, operators, shapes, next_timer: Mutex::new(unknown) })
     }
 
     async fn physical(
@@ -143,6 +150,10 @@ impl BatchRunner for DataFusionRunner {
         })
     }
 
+    fn next_timer(&self) -> Option<BatchTime> {
+        *self.next_timer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn run(&self, batch: BatchContext) -> Result<BatchOutput> {
         let watch = batch.stopwatch.clone();
         let start = watch.now();
@@ -161,6 +172,8 @@ impl BatchRunner for DataFusionRunner {
         };
         finish_partitions(&plan, &state, &run).await?;
         run.join().await?;
+        let next_timer = run.report().next_timer;
+        *self.next_timer.lock().unwrap_or_else(PoisonError::into_inner) = next_timer;
         Ok(self.output(&run, staged, planning))
     }
 }

@@ -3,7 +3,7 @@
 use crate::batch::Step;
 use crate::event::{Observe, QueryEvent, QueryFailure, QueryStarted, QueryTerminated};
 use crate::inside::{Scope, entered};
-use crate::planning::{Ask, Empty, Limits};
+use crate::planning::{Ask, Empty, Limits, Timers};
 use crate::query::{Shared, StreamingQuery};
 use crate::report::{Began, Reporter};
 use crate::retention::Retention;
@@ -255,7 +255,7 @@ impl Driver {
 
     async fn once(&mut self) -> Result<()> {
         self.finish_planned().await?;
-        let ask = Ask { limits: Limits::Ignored, empty: Empty::Never, until: None };
+        let ask = Ask { limits: Limits::Ignored, empty: Empty::Never, ..Ask::default() };
         self.trigger(ask).await?;
         Ok(())
     }
@@ -287,7 +287,8 @@ impl Driver {
         }
         let target = self.target.take();
         let until = target.as_ref().map(|(_, until)| until);
-        let did = self.trigger(Ask { until, ..Ask::default() }).await?;
+        let timers = if until.is_some() { Timers::Wait } else { Timers::Fire };
+        let did = self.trigger(Ask { until, timers, ..Ask::default() }).await?;
         match target {
             Some((ticket, _)) if did == Did::Nothing => {
                 self.run.shared.served(ticket);

@@ -20,6 +20,17 @@ pub(crate) struct Ask<'a> {
     pub(crate) limits: Limits,
     /// Whether a batch without data may run.
     pub(crate) empty: Empty,
+    /// Whether it may run because a timer is due.
+    pub(crate) timers: Timers,
+}
+
+/// Whether a timer that is due may run a batch without data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Timers {
+    #[default]
+    Fire,
+    /// Somebody waits for the end of what is there: timers that set each other have none.
+    Wait,
 }
 
 /// Whether the sources' limits hold.
@@ -107,8 +118,18 @@ impl Run {
         let spec = &self.spec;
         ask.empty == Empty::Allowed
             && spec.settings.empty_batches == EmptyBatches::WhenWanted
-            && from != to
-            && spec.runner.wants_empty_batch(&self.settings, spec.mode, from, to)
+            && (self.watermark_moved(from, to) || self.timer_is_due(ask))
+    }
+
+    fn watermark_moved(&self, from: &Watermarks, to: &Watermarks) -> bool {
+        let spec = &self.spec;
+        from != to && spec.runner.wants_empty_batch(&self.settings, spec.mode, from, to)
+    }
+
+    fn timer_is_due(&self, ask: Ask<'_>) -> bool {
+        let spec = &self.spec;
+        let due = |timer: BatchTime| timer.0 <= spec.environment.clock.now_ms();
+        ask.timers == Timers::Fire && spec.runner.next_timer().is_some_and(due)
     }
 
     /// The newest ranges of the sources that have none in this batch.

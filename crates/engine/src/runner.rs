@@ -8,10 +8,10 @@ use crate::stopwatch::Stopwatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use fluvial_core::{
-    BatchInfo, Error, EventDuration, EvictWatermark, KeyGroupRange, LateWatermark, OperatorCounts,
-    OperatorId, OperatorShape, OutputMode, PartitionId, PinnedSettings, Plan, Result, SealedStore,
-    Sink, Snapshot, Source, SourceId, Staged, StateBackend, StateStore, StoreId, WatermarkId,
-    Watermarks,
+    BatchInfo, BatchTime, Error, EventDuration, EvictWatermark, KeyGroupRange, LateWatermark,
+    OperatorCounts, OperatorId, OperatorShape, OutputMode, PartitionId, PinnedSettings, Plan,
+    Result, SealedStore, Sink, Snapshot, Source, SourceId, Staged, StateBackend, StateStore,
+    StoreId, WatermarkId, Watermarks,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -182,6 +182,12 @@ pub trait BatchRunner: Send + Sync {
         from: &Watermarks,
         to: &Watermarks,
     ) -> bool;
+
+    /// The earliest processing time at which a batch without data is worth running, as far as is
+    /// known from the batches that this value has run: when the next timer is due. `None` is never.
+    fn next_timer(&self) -> Option<BatchTime> {
+        None
+    }
 
     /// Runs one batch: reads the plan's ranges, opens state, stages output, seals state.
     ///

@@ -158,3 +158,30 @@ fn all_differences_are_told_at_once() {
     });
     refused(&much, "SOURCES_CHANGED", &["sources", "output mode", "operators"]);
 }
+
+/// A processor with these variables.
+fn processor(variables: &[(&str, &str)]) -> QueryShape {
+    with_schema(|s| {
+        s.kind = "transformWithStateExec".into();
+        s.values = variables.iter().map(|(name, data_type)| field(name, data_type)).collect();
+    })
+}
+
+#[test]
+fn variables_of_a_processor_come_and_go_but_stay_what_they_are() {
+    let old = processor(&[("a", "ValueState<n: Int64>"), ("b", "ListState<n: Int64>")]);
+    let same = |new: &[(&str, &str)]| compare(&old, &processor(new));
+    same(&[("b", "ListState<n: Int64>"), ("a", "ValueState<n: Int64>")]).unwrap();
+    same(&[("a", "ValueState<n: Int64>"), ("c", "MapState<k: Utf8 -> n: Int64>")]).unwrap();
+    let conditions = |new: &[(&str, &str)], word: &str| {
+        let error = same(new).unwrap_err();
+        assert!(error.message().contains(word), "{error}");
+        error.condition().unwrap_or_default().to_owned()
+    };
+    let kind = conditions(&[("a", "ListState<n: Int64>")], "a was a ValueState and is a ListState");
+    assert_eq!(kind, "STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE");
+    let columns = conditions(&[("a", "ValueState<n: Int64, x: Utf8>")], "variable a");
+    assert_eq!(columns, "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE");
+    let ttl = conditions(&[("a", "ValueState<n: Int64> with TTL")], "with TTL");
+    assert_eq!(ttl, "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE");
+}

@@ -1,8 +1,8 @@
 //! `BatchRun`: the one batch that the nodes of a physical plan run in.
 
 use fluvial_core::{
-    BatchInfo, Error, EvictWatermark, LateWatermark, OperatorCounts, OperatorId, PartitionId, Plan,
-    Result, SealedStore, Source, SourceId, StateStore, StoreId, WatermarkId,
+    BatchInfo, BatchTime, Error, EvictWatermark, LateWatermark, OperatorCounts, OperatorId,
+    PartitionId, Plan, Result, SealedStore, Source, SourceId, StateStore, StoreId, WatermarkId,
 };
 use fluvial_engine::{BatchContext, EventTimeStats};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,8 @@ pub(crate) struct BatchReport {
     pub(crate) started: BTreeSet<(OperatorId, PartitionId)>,
     pub(crate) event_times: BTreeMap<WatermarkId, EventTimeStats>,
     pub(crate) source_rows: BTreeMap<SourceId, u64>,
+    /// When the next timer of any operator is due.
+    pub(crate) next_timer: Option<BatchTime>,
     pub(crate) failed: Option<Error>,
 }
 

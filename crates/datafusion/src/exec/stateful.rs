@@ -130,6 +130,7 @@ impl Task {
         self.drain(active.as_mut(), state.as_mut()).await?;
         let removals = watch.since(start);
         let (counts, metrics) = (active.counts(), active.metrics());
+        let next_timer = active.next_timer();
         drop(active);
         let sealed = state.seal()?;
         let mut report = self.run.report();
@@ -140,6 +141,7 @@ impl Task {
         for (name, count) in metrics {
             *totals.custom.entry(name.to_owned()).or_default() += count as i64;
         }
+        report.next_timer = [report.next_timer, next_timer].into_iter().flatten().min();
         report.sealed.push(sealed);
         Ok(())
     }

@@ -3,12 +3,16 @@
 //! Where Spark has a specific condition for the same mistake, it is Spark's. Where Spark only has
 //! a `_LEGACY_ERROR_TEMP_*` number, the name is ours.
 
+mod group_functions;
 mod set_operation;
 
 use super::draw_node::draws;
 use super::join;
 use super::join_node::StreamJoinNode;
-use super::{EventTimeGroup, StreamAggregateNode, StreamDedupNode, WatermarkNode, is_streaming};
+use super::{
+    EventTimeGroup, StreamAggregateNode, StreamDedupNode, StreamTransformNode, WatermarkNode,
+    is_streaming,
+};
 use crate::dialect::is_except_all;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
@@ -279,6 +283,8 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
             }
         } else if let Some(join) = any.downcast_ref::<StreamJoinNode>() {
             join::check(join).map_err(crate::error::plan)?;
+        } else if let Some(transform) = any.downcast_ref::<StreamTransformNode>() {
+            group_functions::check(transform, plan, mode).map_err(crate::error::plan)?;
         } else if let Some(watermark) = any.downcast_ref::<WatermarkNode>()
             && watermark_below(&watermark.input)
         {

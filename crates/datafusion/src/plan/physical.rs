@@ -6,7 +6,7 @@ use super::physical_join::{self, JoinPlan};
 use super::window_columns;
 use super::{
     EventTimeGroup, Remembered, StreamAggregateNode, StreamDedupNode, StreamLimitNode,
-    WatermarkNode,
+    StreamTransformNode, WatermarkNode, physical_transform,
 };
 use crate::exec::{
     BatchRun, DrawExec, ExchangeExec, GroupRoute, Judged, KeyRoute, LateFilterExec, Route,
@@ -67,6 +67,9 @@ impl ExtensionPlanner for StreamPlanner {
         if let Some(join) = any.downcast_ref::<StreamJoinNode>() {
             let planned = JoinPlan { session, planning, node: join };
             return planned.exec(physical_inputs, &run).map(Some);
+        }
+        if let Some(transform) = any.downcast_ref::<StreamTransformNode>() {
+            return physical_transform::exec(transform, physical_inputs, &run).map(Some);
         }
         if let Some(limit) = any.downcast_ref::<StreamLimitNode>() {
             let operator = limit_operator(limit, input.schema());
@@ -314,6 +317,8 @@ fn collect(
             let planning = PhysicalPlanningContext::default();
             let join = physical_join::operator(node, session, &planning)?;
             found.push((node.operator.clone(), Arc::new(join)));
+        } else if let Some(node) = any.downcast_ref::<StreamTransformNode>() {
+            found.push((node.operator.clone(), Arc::new(node.operator()?)));
         } else if let Some(node) = any.downcast_ref::<StreamLimitNode>() {
             let schema = Arc::new(node.input.schema().as_arrow().clone());
             found.push((node.operator.clone(), limit_operator(node, schema)));

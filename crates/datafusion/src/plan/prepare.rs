@@ -12,7 +12,7 @@ use super::join_node::StreamJoinNode;
 use super::never::never;
 use super::{
     OperatorNameNode, StreamAggregateNode, StreamDedupNode, StreamDefinition, StreamLimitNode,
-    StreamTable, WatermarkNode,
+    StreamTable, StreamTransformNode, WatermarkNode,
 };
 use super::{aggregate, batch_time, check, dedup, is_streaming, stream_of, windows};
 use arrow::datatypes::SchemaRef;
@@ -156,6 +156,10 @@ impl Names {
                     self.warnings.extend(dedup::warning(&node));
                     return Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })));
                 }
+                if let Some(transform) = node.as_any().downcast_ref::<StreamTransformNode>() {
+                    let node = Arc::new(transform.named(self.operator("transform")?));
+                    return Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })));
+                }
                 let Some(watermark) = node.as_any().downcast_ref::<WatermarkNode>() else {
                     return Ok(Transformed::no(LogicalPlan::Extension(Extension { node })));
                 };
@@ -283,6 +287,8 @@ impl Names {
                     Arc::new(StreamDedupNode { operator: named.name.clone(), ..dedup.clone() })
                 } else if let Some(join) = any.downcast_ref::<StreamJoinNode>() {
                     Arc::new(join.named(named.name.clone()))
+                } else if let Some(transform) = any.downcast_ref::<StreamTransformNode>() {
+                    Arc::new(transform.named(named.name.clone()))
                 } else {
                     return Ok(Transformed::no(node));
                 };

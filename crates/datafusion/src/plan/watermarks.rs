@@ -8,7 +8,9 @@
 use super::join_node::StreamJoinNode;
 use super::physical::event_time_key;
 use super::physical_join;
-use super::{StreamAggregateNode, StreamDedupNode, StreamLimitNode, WatermarkNode};
+use super::{
+    StreamAggregateNode, StreamDedupNode, StreamLimitNode, StreamTransformNode, WatermarkNode,
+};
 use crate::exec::OperatorWatermarks;
 use datafusion::logical_expr::{Extension, LogicalPlan};
 use fluvial_core::{EventTime, EvictWatermark, LateWatermark, OperatorId};
@@ -71,6 +73,9 @@ fn rule_of(node: &dyn Any) -> Option<(&OperatorId, OutputWatermark)> {
     }
     if let Some(join) = node.downcast_ref::<StreamJoinNode>() {
         return Some((&join.operator, physical_join::output_watermark(join)));
+    }
+    if let Some(node) = node.downcast_ref::<StreamTransformNode>() {
+        return Some((&node.operator, node.transform.output_watermark()));
     }
     let limit = node.downcast_ref::<StreamLimitNode>()?;
     Some((&limit.operator, Limit::OUTPUT_WATERMARK))
