@@ -22,6 +22,7 @@ pages! {
     introduction "docs/src/introduction.md"
     output_modes "docs/src/output-modes.md"
     performance "docs/src/performance.md"
+    processors "docs/src/processors.md"
     program "docs/src/program.md"
     pyspark "docs/src/pyspark.md"
     settings "docs/src/settings.md"

@@ -63,7 +63,8 @@ pub trait StreamingDataFrame: Sized {
     /// `DROP_DUPLICATES_WITHIN_WATERMARK_WITHOUT_WATERMARK`.
     fn drop_duplicates_within_watermark(self, columns: &[&str]) -> Result<DataFrame>;
 
-    /// Groups by expressions; follow with [`GroupedData::agg`] or [`GroupedData::count`].
+    /// Groups by expressions; follow with [`GroupedData::agg`], [`GroupedData::count`] or
+    /// [`GroupedData::transform_with_state`].
     fn group_by(self, keys: Vec<Expr>) -> GroupedData;
 
     /// Names the last stateful operator, in `explain` and in the checkpoint: its state is found
@@ -234,8 +235,8 @@ fn resolve(frame: &DataFrame, name: &str) -> Result<Column> {
 
 /// A DataFrame with grouping keys.
 pub struct GroupedData {
-    input: DataFrame,
-    keys: Vec<Expr>,
+    pub(crate) input: DataFrame,
+    pub(crate) keys: Vec<Expr>,
 }
 
 impl GroupedData {

@@ -58,6 +58,7 @@ mod state_backend;
 mod storage;
 mod stream_reader;
 mod stream_writer;
+mod transform_groups;
 
 pub use batch_reader::DataFrameReader;
 pub use batch_writer::{DataFrameWriter, SaveMode};
@@ -77,9 +78,9 @@ pub use stream_writer::DataStreamWriter;
 
 pub use fluvial_core::ddl::parse_ddl;
 pub use fluvial_core::{BatchId, Clock, Error, ErrorKind, NameCase, OutputMode, Result};
-pub use fluvial_datafusion::from_datafusion;
 #[cfg(feature = "sql")]
 pub use fluvial_datafusion::sql;
+pub use fluvial_datafusion::{from_datafusion, transform};
 pub use fluvial_engine::{
     Queries, QueryIdle, QueryStarted, QueryTerminated, StreamingQuery, StreamingQueryListener,
     StreamingQueryProgress, Trigger,

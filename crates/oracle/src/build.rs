@@ -2,6 +2,7 @@
 
 use crate::case::SourceSpec;
 use crate::feed::Feeder;
+use crate::processors;
 use anyhow::{Context, Result, bail};
 use fluvial::arrow::json::ReaderBuilder;
 use fluvial::datafusion::common::{Column, JoinType};
@@ -57,6 +58,18 @@ impl Builder<'_> {
                     let left = self.build(&node["left"]).await?;
                     let right = self.build(&node["right"]).await?;
                     Ok(left.union_by_name(right)?)
+                }
+                "transform_with_state" => {
+                    let input = self.build(&node["input"]).await?;
+                    let initial = match node.get("initial_state") {
+                        Some(initial) => Some(self.build(initial).await?),
+                        None => None,
+                    };
+                    processors::transform(self.session, input, initial, node)
+                }
+                "apply_in_pandas_with_state" => {
+                    let input = self.build(&node["input"]).await?;
+                    processors::group_function(self.session, input, node)
                 }
                 "join" => {
                     let left = self.build(&node["left"]).await?;

@@ -1,18 +1,20 @@
-//! A clock that can hold a query still while its input arrives.
+//! A clock that can hold a query still while its input arrives, and go ahead.
 
 use async_trait::async_trait;
 use fluvial::{Clock, SystemClock};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The machine's clock, but nobody wakes up while the gate is closed.
+/// The machine's clock, but nobody wakes up while the gate is closed, and cases that wait do not
+/// make anybody wait.
 #[derive(Default)]
 pub(crate) struct GateClock {
     clock: SystemClock,
     closed: AtomicBool,
     sleeping: AtomicUsize,
+    ahead_ms: AtomicI64,
 }
 
 impl GateClock {
@@ -24,6 +26,11 @@ impl GateClock {
         }
     }
 
+    /// Lets time pass at once.
+    pub(crate) fn skip(&self, ms: u64) {
+        self.ahead_ms.fetch_add(i64::try_from(ms).unwrap_or(i64::MAX), SeqCst);
+    }
+
     /// Opens it.
     pub(crate) fn open(&self) {
         self.closed.store(false, SeqCst);
@@ -33,7 +40,7 @@ impl GateClock {
 #[async_trait]
 impl Clock for GateClock {
     fn now_ms(&self) -> i64 {
-        self.clock.now_ms()
+        self.clock.now_ms().saturating_add(self.ahead_ms.load(SeqCst))
     }
 
     fn monotonic(&self) -> Duration {

@@ -109,6 +109,7 @@ pub async fn run(case: &Case, options: &Options) -> Result<Outcome> {
         },
         outcome: Outcome::default(),
         step: 0,
+        clock: Arc::default(),
     };
     match case.is_continuous() {
         true => run.through().await?,
@@ -126,6 +127,7 @@ struct Run<'a> {
     outcome: Outcome,
     /// The step that runs.
     step: usize,
+    clock: Arc<GateClock>,
 }
 
 impl Run<'_> {
@@ -134,6 +136,7 @@ impl Run<'_> {
         for (number, step) in self.case.steps.iter().enumerate() {
             self.step = number;
             self.current.take(step);
+            self.clock.skip(step.sleep_ms);
             self.feeder.feed(step)?;
             self.drop_last(step)?;
             let collected = Collected::default();
@@ -157,13 +160,14 @@ impl Run<'_> {
     /// One query runs through all steps.
     async fn through(&mut self) -> Result<()> {
         let collected = Collected::default();
-        let clock = Arc::new(GateClock::default());
-        let session = self.session_builder()?.clock(clock.clone()).build()?;
+        let clock = Arc::clone(&self.clock);
+        let session = self.session()?;
         let writer = self.writer(&session, &collected).await?;
         let query = writer.trigger(Trigger::Default).start().await?;
         for (number, step) in self.case.steps.iter().enumerate() {
             // All files of a step appear at once, as far as the query can see.
             clock.close().await;
+            clock.skip(step.sleep_ms);
             self.feeder.feed(step)?;
             clock.open();
             let result = query.process_all_available().await;
@@ -178,7 +182,7 @@ impl Run<'_> {
     }
 
     fn session(&self) -> Result<Session> {
-        Ok(self.session_builder()?.build()?)
+        Ok(self.session_builder()?.clock(self.clock.clone()).build()?)
     }
 
     fn session_builder(&self) -> Result<SessionBuilder> {

@@ -1,6 +1,7 @@
 //! Which cases need operators that are still to come.
 
 use crate::case::Case;
+use crate::processors;
 use serde_json::Value;
 
 /// Whether a case can be run.
@@ -13,7 +14,7 @@ pub enum Scope {
 }
 
 /// Operations that are on the roadmap.
-const LATER: &[&str] = &["transform_with_state", "apply_in_pandas_with_state"];
+const LATER: &[&str] = &[];
 
 /// Cases that need something on the roadmap that their plan does not show.
 const LATER_CASES: &[(&str, &str)] = &[(
@@ -40,6 +41,12 @@ fn missing(node: &Value) -> Option<String> {
     let op = node["op"].as_str()?;
     if LATER.contains(&op) {
         return Some(op.to_owned());
+    }
+    if matches!(op, "transform_with_state" | "apply_in_pandas_with_state") {
+        let name = node["processor"].as_str().unwrap_or_default();
+        if !processors::is_known(name) {
+            return Some(format!("the processor {name}, in Rust"));
+        }
     }
     children(node).into_iter().find_map(missing)
 }

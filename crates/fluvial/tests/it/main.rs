@@ -12,6 +12,7 @@ mod jobs;
 mod listeners;
 mod names;
 mod own_parts;
+mod processors;
 mod queries;
 mod replay;
 mod restarts;
@@ -27,6 +28,9 @@ mod clickstream_example;
 #[expect(dead_code)]
 #[path = "../../examples/event_totals.rs"]
 mod event_totals_example;
+#[expect(dead_code)]
+#[path = "../../examples/fraud_rules.rs"]
+mod fraud_rules_example;
 #[expect(dead_code)]
 #[path = "../../examples/own_sink.rs"]
 mod own_sink_example;

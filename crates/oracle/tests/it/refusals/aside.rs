@@ -5,8 +5,8 @@
 pub(super) enum Why {
     /// Collations: every comparison of text is by its bytes.
     Collations,
-    /// State functions of the user come with the other stateful operators.
-    StateFunctions,
+    /// Spark fails at it, by a mistake of its own.
+    SparksOwn,
     /// Text as a sink comes with the other file formats.
     TextSink,
     /// Spark's interface to Python, RDDs, caches and partitions: there is no such call.
@@ -18,41 +18,7 @@ pub(super) enum Why {
 /// All of them.
 pub(super) const ASIDE: &[(Why, &[&str])] = &[
     (Why::Collations, &["suite_collation_dedup"]),
-    (
-        Why::StateFunctions,
-        &[
-            "fmgws_mode_mismatch",
-            "suite_fmgws_after_agg_append",
-            "suite_fmgws_append_then_agg_complete",
-            "suite_fmgws_bad_timeout_name",
-            "suite_fmgws_complete_function",
-            "suite_fmgws_then_dedup",
-            "suite_fmgws_two_append",
-            "suite_fmgws_update_in_complete_query",
-            "suite_fmgws_update_then_agg_update",
-            "suite_tws_bad_state_schema",
-            "suite_tws_batch",
-            "suite_tws_event_col_missing",
-            "suite_tws_initial_state_event_time_no_watermark",
-            "suite_tws_initial_state_other_key_type",
-            "suite_tws_initial_state_streaming",
-            "suite_tws_map_grouping_key",
-            "suite_tws_negative_ttl",
-            "suite_tws_null_field_update",
-            "suite_tws_output_wrong_type",
-            "suite_tws_same_variable_twice",
-            "suite_tws_state_created_in_handle",
-            "suite_tws_state_wrong_arity",
-            "suite_tws_then_agg_complete",
-            "suite_tws_then_agg_no_event_col",
-            "suite_tws_then_agg_update",
-            "tws_complete",
-            "tws_event_time_no_watermark",
-            "tws_hdfs_provider",
-            "tws_mode_mismatch",
-            "tws_timer_in_none",
-        ],
-    ),
+    (Why::SparksOwn, &["suite_fmgws_then_dedup"]),
     (Why::TextSink, &["suite_sink_text_long"]),
     (
         Why::NoSuchCall,
@@ -67,6 +33,7 @@ pub(super) const ASIDE: &[(Why, &[&str])] = &[
     (
         Why::Types,
         &[
+            "suite_fmgws_bad_timeout_name",
             "suite_await_negative",
             "suite_foreach_batch_not_callable",
             "suite_trigger_available_now_false",

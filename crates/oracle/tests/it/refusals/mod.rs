@@ -8,6 +8,7 @@ mod aggregates;
 mod aside;
 mod entry;
 mod files;
+mod functions;
 mod joins;
 mod judge;
 mod keyed;
@@ -39,6 +40,7 @@ fn entries() -> Vec<Entry> {
         files::entries(),
         joins::entries(),
         keyed::entries(),
+        functions::entries(),
         modes::entries(),
         restarts::entries(),
         restarts_damage::entries(),
