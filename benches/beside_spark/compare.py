@@ -20,7 +20,7 @@ DATA = {
     "high2m": "clicks --rows 2000000 --keys 1000000 --files 20",
     "high10m": "clicks --rows 10000000 --keys 1000000 --files 20",
     "tiny": "tiny --files 260 --rows-per-file 100",
-    "join": "join --rows 2000000 --files 10",
+    "join": "join --rows 2000000 --files 10 --hours 1",
     "dedup": "dedup --distinct 5000000 --dups 1000000 --files 10 --hours 1",
 }
 # What the output must hold: rows, and the sum of views.
