@@ -1,5 +1,5 @@
-//! Stateful operators and the columnar kernels around them: aggregation, sessions, deduplication,
-//! limit, windows and late rows.
+//! Stateful operators and the columnar kernels around them: aggregation, sessions, joins,
+//! deduplication, processors, limit, windows and late rows.
 //!
 //! An operator is a pure function from (state, rows, batch) to rows and state; see the laws of
 //! [`fluvial_core::Operator`]. Nothing here reads a clock, performs I/O or depends on the order

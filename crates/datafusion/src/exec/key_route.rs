@@ -1,25 +1,50 @@
-//! `KeyRoute`, `GroupRoute` and `ToNothingsOwner`: where rows go before a stateful operator.
+//! `KeyRoute` and `ToNothingsOwner`: where rows go before a stateful operator.
 
 use super::exchange::{Route, Routed};
 use arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::Result;
-use fluvial_core::KeyGroupCount;
+use fluvial_core::{KeyGroupCount, PartitionId};
 use fluvial_operators::GroupKeys;
 use fluvial_state::KeyCodec;
 use std::fmt;
 use std::sync::Arc;
 
 /// Sends a row to the partition that owns the key group of its key: some of its columns, encoded
-/// with the operator's own codec, so that a row always meets its state.
+/// as the operator itself does, so that a row always meets its state.
 pub(crate) struct KeyRoute {
-    codec: KeyCodec,
+    keys: Keys,
     columns: Vec<usize>,
+}
+
+/// How an operator encodes its keys.
+enum Keys {
+    Plain(KeyCodec),
+    Groups(GroupKeys),
+}
+
+impl Keys {
+    fn partitions(
+        &self,
+        columns: &[ArrayRef],
+        rows: usize,
+        partitions: u32,
+    ) -> fluvial_core::Result<Vec<PartitionId>> {
+        match self {
+            Self::Plain(codec) => codec.partitions(columns, rows, partitions),
+            Self::Groups(keys) => keys.partitions(columns, rows, partitions),
+        }
+    }
 }
 
 impl KeyRoute {
     /// By the columns at these positions.
     pub(crate) fn by(codec: KeyCodec, columns: Vec<usize>) -> Self {
-        Self { codec, columns }
+        Self { keys: Keys::Plain(codec), columns }
+    }
+
+    /// By the first `columns` columns, the groups of an aggregation.
+    pub(crate) fn by_groups(keys: GroupKeys, columns: usize) -> Self {
+        Self { keys: Keys::Groups(keys), columns: (0..columns).collect() }
     }
 }
 
@@ -37,42 +62,8 @@ impl Route for KeyRoute {
         let columns: Vec<ArrayRef> =
             self.columns.iter().map(|&at| Arc::clone(rows.column(at))).collect();
         let owners = self
-            .codec
-            .partitions(&columns, rows.num_rows(), partitions as u32)
-            .map_err(crate::error::plan)?;
-        Ok(Routed::Apart(owners))
-    }
-}
-
-/// Sends a row to the partition that owns its group: its first columns, encoded as the
-/// aggregation itself does.
-pub(crate) struct GroupRoute {
-    keys: GroupKeys,
-    columns: usize,
-}
-
-impl GroupRoute {
-    /// By the first `columns` columns.
-    pub(crate) fn new(keys: GroupKeys, columns: usize) -> Self {
-        Self { keys, columns }
-    }
-}
-
-impl fmt::Debug for GroupRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "by the first {} columns", self.columns)
-    }
-}
-
-impl Route for GroupRoute {
-    fn route(&self, rows: &RecordBatch, partitions: usize) -> Result<Routed> {
-        if partitions == 1 {
-            return Ok(Routed::Together(0));
-        }
-        let columns = &rows.columns()[..self.columns];
-        let owners = self
             .keys
-            .partitions(columns, rows.num_rows(), partitions as u32)
+            .partitions(&columns, rows.num_rows(), partitions as u32)
             .map_err(crate::error::plan)?;
         Ok(Routed::Apart(owners))
     }

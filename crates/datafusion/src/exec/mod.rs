@@ -17,7 +17,7 @@ pub(crate) use batch_input::BatchInputExec;
 pub(crate) use batch_run::{BatchRun, OperatorTotals, OperatorWatermarks};
 pub(crate) use draw::DrawExec;
 pub(crate) use exchange::{ExchangeExec, Gather, Route};
-pub(crate) use key_route::{GroupRoute, KeyRoute, ToNothingsOwner};
+pub(crate) use key_route::{KeyRoute, ToNothingsOwner};
 pub(crate) use late_filter::{Judged, LateFilterExec};
 pub(crate) use stateful::StatefulExec;
 pub(crate) use watermark::WatermarkExec;

@@ -9,8 +9,8 @@ use super::{
     StreamTransformNode, WatermarkNode, physical_transform,
 };
 use crate::exec::{
-    BatchRun, DrawExec, ExchangeExec, GroupRoute, Judged, KeyRoute, LateFilterExec, Route,
-    StatefulExec, ToNothingsOwner, WatermarkExec,
+    BatchRun, DrawExec, ExchangeExec, Judged, KeyRoute, LateFilterExec, Route, StatefulExec,
+    ToNothingsOwner, WatermarkExec,
 };
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -234,7 +234,7 @@ impl Grouped {
         Ok(match self {
             Self::Plainly(operator) => {
                 let keys = operator.keys(key_groups).map_err(crate::error::plan)?;
-                Arc::new(GroupRoute::new(keys, operator.groups()))
+                Arc::new(KeyRoute::by_groups(keys, operator.groups()))
             }
             Self::InSessions(operator) => {
                 let codec = operator.key_codec(key_groups).map_err(crate::error::plan)?;
