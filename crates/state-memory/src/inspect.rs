@@ -1,6 +1,7 @@
 //! Looks into what lies on the object store, without a query: for tools, and for fuzzing.
 
-use crate::codec::{self, Kind};
+use crate::codec;
+use crate::frame::{Kind, open_frame};
 use crate::table::Table;
 use crate::token::Token;
 use fluvial_core::{Error, KeyGroupRange, Result};
@@ -39,7 +40,7 @@ pub fn inspect_frame(frame: &[u8]) -> Result<FrameSummary> {
         Some(b'd') => Kind::Delta,
         _ => return Err(Error::corrupt("this is not a frame of state in memory format")),
     };
-    let body = codec::open_frame(kind, frame)?;
+    let body = open_frame(kind, frame)?;
     let (mut table, all) = (Table::default(), KeyGroupRange { start: 0, end: u16::MAX });
     codec::apply(&body, &mut table, all, all)?;
     let (rows, plain_bytes) = (table.len() as u64, body.bytes.len() as u64);

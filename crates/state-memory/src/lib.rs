@@ -40,6 +40,7 @@ mod arena;
 mod backend;
 mod cache;
 mod codec;
+mod frame;
 mod inspect;
 mod load;
 mod objects;

@@ -1,6 +1,7 @@
 //! Makes a version in memory from the frames of its snapshots.
 
-use crate::codec::{self, Kind};
+use crate::codec;
+use crate::frame::{Kind, open_frame};
 use crate::objects::Objects;
 use crate::table::Table;
 use crate::token::{FrameRef, Token};
@@ -97,7 +98,7 @@ impl Parts {
         let mut frames = futures::stream::iter(reads).buffered(PARALLEL);
         let mut table = Table::default();
         while let Some(Read { range, kind, frame, bytes }) = frames.try_next().await? {
-            codec::open_frame(kind, &bytes)
+            open_frame(kind, &bytes)
                 .and_then(|body| codec::apply(&body, &mut table, range, groups))
                 .map_err(|error| error.at(format_args!("state of {id} in {}", frame.object)))?;
         }

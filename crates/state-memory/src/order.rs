@@ -1,8 +1,8 @@
 //! The order of keys, made only where somebody asks for it.
 //!
 //! Keys are found by hash; an order costs time and memory that point reads never pay back. So
-//! new keys go to a pile. The first scan puts the pile into *buckets* by the first bytes of the
-//! keys, and sorts a bucket when a scan reads it. In a store that is ordered by time a bucket is
+//! an order only knows up to which record it has seen them. The first scan puts those that came
+//! since into *buckets* by the first bytes of the keys, and sorts a bucket when a scan reads it. In a store that is ordered by time a bucket is
 //! one (group, time): to expire it, nothing needs to be sorted or compared.
 
 use crate::prefix::{Cut, Overlap, Prefix, Span};
@@ -17,12 +17,19 @@ pub(crate) trait Keys {
 
     /// Whether the record is still there.
     fn is_live(&self, id: u32) -> bool;
+
+    /// The records that are there from `id` on. Ids rise.
+    fn added_since(&self, id: u32) -> impl Iterator<Item = u32>;
+
+    /// After all ids so far; those that will come are not before it.
+    fn end(&self) -> u32;
 }
 
 /// Ids in the order of their keys.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Order {
-    pile: Vec<u32>,
+    /// Records from here on are in no bucket yet.
+    end: u32,
     buckets: BTreeMap<Prefix, Bucket>,
     /// Ids in buckets.
     settled: usize,
@@ -120,14 +127,9 @@ fn tag(bytes: &[u8]) -> u64 {
 const CUT: Cut = Cut::FINEST;
 
 impl Order {
-    /// Makes room for so many more records.
-    pub(crate) fn reserve(&mut self, records: usize) {
-        self.pile.reserve(records);
-    }
-
-    /// Adds a new record.
-    pub(crate) fn add(&mut self, id: u32) {
-        self.pile.push(id);
+    /// Records from here on are in no order yet.
+    pub(crate) fn end(&self) -> u32 {
+        self.end
     }
 
     /// Takes note that a record was removed. It is dropped from its bucket when that is read.
@@ -135,9 +137,9 @@ impl Order {
         self.removals += 1;
     }
 
-    /// Moves the pile into the buckets.
+    /// Puts what was added into the buckets.
     fn settle(&mut self, keys: &impl Keys) {
-        for id in self.pile.drain(..) {
+        for id in keys.added_since(self.end) {
             let Some(key) = keys.key(id) else { continue };
             self.buckets
                 .entry(CUT.prefix(key))
@@ -145,7 +147,7 @@ impl Order {
                 .or_insert(Bucket::One(id));
             self.settled += 1;
         }
-        self.pile.shrink_to(1024);
+        self.end = keys.end();
     }
 
     /// Visits the records of `range` in order until `visit` breaks.
@@ -231,9 +233,10 @@ impl Order {
         taken
     }
 
-    /// Gives every record its new id; those that have none are removed.
-    pub(crate) fn renumber(&mut self, new_id: impl Fn(u32) -> Option<u32>) {
-        self.pile = self.pile.iter().filter_map(|id| new_id(*id)).collect();
+    /// Gives every record its new id; those that have none are removed. Records from `end` on are
+    /// in no order yet.
+    pub(crate) fn renumber(&mut self, new_id: impl Fn(u32) -> Option<u32>, end: u32) {
+        self.end = end;
         self.buckets.retain(|_, bucket| match bucket {
             Bucket::One(id) => new_id(*id).map(|new| *id = new).is_some(),
             Bucket::Many { ids, .. } => {
@@ -248,6 +251,6 @@ impl Order {
     pub(crate) fn held(&self) -> usize {
         // Nodes of the tree are two thirds full on average.
         let node = (size_of::<Prefix>() + size_of::<Bucket>()) * 3 / 2;
-        (self.pile.capacity() + self.settled) * size_of::<u32>() + self.buckets.len() * node
+        self.settled * size_of::<u32>() + self.buckets.len() * node
     }
 }

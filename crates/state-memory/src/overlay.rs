@@ -1,6 +1,7 @@
 //! The writes of one batch over a version that stays as it is.
 
 use crate::codec;
+use crate::frame::FrameWriter;
 use crate::ranges::Ranges;
 use crate::runs::{Row, Runs};
 use crate::segment::{Hash, Mark};
@@ -44,7 +45,7 @@ impl Overlay {
         keys: &BinaryArray,
     ) -> Vec<Option<&'a [u8]>> {
         let mut found = vec![None; keys.len()];
-        for run in Runs::of(keys).iter() {
+        for run in Runs::of(keys, [base, &self.changes]).iter() {
             let first = keys.value(run[0].at as usize);
             let (over, below) = (self.changes.segment_of(first), base.segment_of(first));
             for &Row { at, hash } in run {
@@ -65,7 +66,7 @@ impl Overlay {
 
     /// Writes values. What is there already is not written again.
     pub(crate) fn put_many(&mut self, base: &Table, keys: &BinaryArray, values: &BinaryArray) {
-        for run in Runs::of(keys).iter() {
+        for run in Runs::of(keys, [base, &self.changes]).iter() {
             let first = keys.value(run[0].at as usize);
             let (below, gone) = (base.segment_of(first), &self.gone);
             let mut added = 0;
@@ -103,7 +104,7 @@ impl Overlay {
         values: &BinaryArray,
     ) -> Vec<bool> {
         let mut written = vec![false; keys.len()];
-        for run in Runs::of(keys).iter() {
+        for run in Runs::of(keys, [base, &self.changes]).iter() {
             let first = keys.value(run[0].at as usize);
             let (below, gone) = (base.segment_of(first), &self.gone);
             let mut added = 0;
@@ -111,20 +112,10 @@ impl Overlay {
                 over.reserve(run.len());
                 for &Row { at, hash } in run {
                     let (key, value) = (keys.value(at as usize), values.value(at as usize));
-                    let absent = if let Some(id) = over.find(hash, key) {
-                        let is_gone = over.value(id).is_none();
-                        if is_gone {
-                            over.set(id, Some(value));
-                        }
-                        is_gone
-                    } else {
+                    let absent = over.put_absent(hash, key, value, || {
                         let shown = below.filter(|_| gone.is_empty() || !gone.contains(key));
-                        let absent = shown.is_none_or(|below| below.find(hash, key).is_none());
-                        if absent {
-                            over.insert(hash, key, Some(value), Mark::Plain);
-                        }
-                        absent
-                    };
+                        shown.is_some_and(|below| below.find(hash, key).is_some())
+                    });
                     added += u64::from(absent);
                     written[at as usize] = absent;
                 }
@@ -136,7 +127,7 @@ impl Overlay {
 
     /// Removes keys that are there.
     pub(crate) fn delete_many(&mut self, base: &Table, keys: &BinaryArray) {
-        for run in Runs::of(keys).iter() {
+        for run in Runs::of(keys, [base, &self.changes]).iter() {
             let first = keys.value(run[0].at as usize);
             let (below, gone) = (base.segment_of(first), &self.gone);
             let mut removed = 0;
@@ -240,13 +231,20 @@ impl Overlay {
     }
 
     /// What changed, as the body of a delta.
-    pub(crate) fn delta_body(&self) -> Vec<u8> {
-        codec::delta_body(&self.gone, &self.changes)
+    pub(crate) fn write_delta(&self, out: &mut FrameWriter) {
+        codec::write_delta(out, &self.gone, &self.changes);
     }
 
     /// Everything, as the body of a full frame.
-    pub(crate) fn full_body(&self, base: &Table) -> Vec<u8> {
-        codec::full_body(base, &self.gone, &self.changes, self.rows)
+    pub(crate) fn write_full(&self, base: &Table, out: &mut FrameWriter) {
+        codec::write_full(out, base, &self.gone, &self.changes, self.rows);
+    }
+
+    /// Bytes of all that is there, roughly: those of removed records may count yet.
+    pub(crate) fn bytes(&self, base: &Table) -> usize {
+        let all = base.bytes() + self.changes.bytes();
+        let records = (base.len() + self.changes.len()).max(1) as u64;
+        (all as u64 * self.rows.min(records) / records) as usize
     }
 
     /// Bytes of memory held, roughly.
@@ -258,6 +256,7 @@ impl Overlay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::{Body, Compression, Kind, frame, open_frame};
     use fluvial_core::KeyGroupRange;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -301,8 +300,21 @@ mod tests {
         proptest::collection::vec(write, 0..20)
     }
 
-    fn body(bytes: Vec<u8>) -> codec::Body<'static> {
-        codec::Body { format: 2, bytes: bytes.into() }
+    fn body(bytes: Vec<u8>) -> Body<'static> {
+        Body { format: 2, bytes: bytes.into() }
+    }
+
+    fn written(write: impl Fn(&mut FrameWriter)) -> Vec<u8> {
+        let frame = frame(Kind::Full, Compression::None, write).bytes;
+        open_frame(Kind::Full, &frame).unwrap().bytes.into_owned()
+    }
+
+    fn full(overlay: &Overlay, base: &Table) -> Vec<u8> {
+        written(|out| overlay.write_full(base, out))
+    }
+
+    fn delta(overlay: &Overlay) -> Vec<u8> {
+        written(|out| overlay.write_delta(out))
     }
 
     fn column(bytes: &[u8]) -> BinaryArray {
@@ -371,10 +383,10 @@ mod tests {
                 let values: Vec<_> = model.values().map(|v| Some(v.as_slice())).collect();
                 prop_assert_eq!(overlay.get_many(&base, &keys), values);
                 let mut from_full = Table::default();
-                codec::apply(&body(overlay.full_body(&base)), &mut from_full, groups, groups).unwrap();
+                codec::apply(&body(full(&overlay, &base)), &mut from_full, groups, groups).unwrap();
                 prop_assert_eq!(contents(&from_full), model.clone());
                 let mut from_delta = base.clone();
-                codec::apply(&body(overlay.delta_body()), &mut from_delta, groups, groups).unwrap();
+                codec::apply(&body(delta(&overlay)), &mut from_delta, groups, groups).unwrap();
                 prop_assert_eq!(contents(&from_delta), model.clone());
                 overlay.apply_to(&mut base);
                 prop_assert_eq!(contents(&base), model.clone());
@@ -387,7 +399,7 @@ mod tests {
             let _ = codec::apply(&body(bytes), &mut Table::default(), groups, groups);
             let mut model = Model::new();
             let all = KeyRange::all();
-            let mut damaged = play(&Table::default(), &mut model, &writes, &all).delta_body();
+            let mut damaged = delta(&play(&Table::default(), &mut model, &writes, &all));
             let at = at % damaged.len();
             damaged[at] ^= with;
             let _ = codec::apply(&body(damaged), &mut Table::default(), groups, groups);

@@ -1,7 +1,6 @@
 //! The first bytes of keys: what cuts a table into segments, and a segment into buckets.
 
 use fluvial_core::{KeyRange, POINT_KEYS};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes of a key group.
 const GROUP_BYTES: usize = 2;
@@ -58,7 +57,12 @@ impl Prefix {
 
     /// A number for hash tables.
     pub(crate) fn hash(&self) -> u64 {
-        xxh3_64(&self.bytes) ^ u64::from(self.length)
+        let [a, b, c, d, e, f, g, h, rest @ ..] = self.bytes;
+        let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]) ^ 0x9E37_79B9_7F4A_7C15;
+        let [a, b, c] = rest;
+        let high = u64::from(u32::from_le_bytes([a, b, c, self.length])) ^ 0xA076_1D64_78BD_642F;
+        let product = u128::from(low) * u128::from(high);
+        (product as u64) ^ (product >> u64::BITS) as u64
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::prefix::{Cut, Prefix};
 use crate::segment::Hash;
+use crate::table::Table;
 use arrow::array::{Array, BinaryArray};
 use hashbrown::HashTable;
 
@@ -26,14 +27,16 @@ pub(crate) struct Row {
 }
 
 impl Runs {
-    /// The runs of `keys`, none of which is null.
-    pub(crate) fn of(keys: &BinaryArray) -> Self {
+    /// The runs of `keys`, none of which is null, for tables that are cut like this.
+    pub(crate) fn of(keys: &BinaryArray, tables: [&Table; 2]) -> Self {
+        let coarse = tables.iter().all(|table| table.cut() == Cut::Group);
+        let cut = if coarse { Cut::Group } else { Cut::FINEST };
         let mut numbers: HashTable<u32> = HashTable::new();
         let mut prefixes: Vec<Prefix> = Vec::new();
         let mut ends: Vec<u32> = Vec::new();
         let mut run_of: Vec<(u32, Hash)> = Vec::with_capacity(keys.len());
         for key in keys.iter().flatten() {
-            let prefix = Cut::FINEST.prefix(key);
+            let prefix = cut.prefix(key);
             let name = prefix.hash();
             let known = numbers.find(name, |run| prefixes[*run as usize] == prefix).copied();
             let run = known.unwrap_or_else(|| {
@@ -80,12 +83,13 @@ mod tests {
         let key = |time: u8, key: u8| [&[0, 0, 1, 0, 0, 0, 0, 0, 0, 0, time][..], &[key]].concat();
         let keys = [key(1, 1), key(2, 1), key(1, 2), vec![0, 0], key(1, 1), key(2, 0)];
         let keys = BinaryArray::from_iter_values(keys);
-        let runs = Runs::of(&keys);
+        let fine = Table::default();
+        let runs = Runs::of(&keys, [&fine, &fine]);
         let shown = |runs: Runs| -> Vec<Vec<u32>> {
             runs.iter().map(|run| run.iter().map(|row| row.at).collect()).collect()
         };
         assert_eq!(shown(runs), [&[0, 2, 4][..], &[1, 5], &[3]]);
-        assert_eq!(Runs::of(&keys.slice(0, 0)).iter().count(), 0);
-        assert_eq!(shown(Runs::of(&keys.slice(4, 2))), [[0], [1]]);
+        assert_eq!(Runs::of(&keys.slice(0, 0), [&fine, &fine]).iter().count(), 0);
+        assert_eq!(shown(Runs::of(&keys.slice(4, 2), [&fine, &fine])), [[0], [1]]);
     }
 }

@@ -1,6 +1,6 @@
 //! Keys and values by hash, in few allocations: the part of a table with one prefix.
 
-use crate::arena::{Arena, Place};
+use crate::arena::{Arena, State};
 use crate::order::{Keys, Order};
 use fluvial_core::KeyRange;
 use hashbrown::HashTable;
@@ -9,15 +9,21 @@ use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// Segments of changes from this size on become part of another as they are; smaller ones are
+/// copied, so that blocks are not too small.
+const WHOLE_MIN: usize = 32 << 10;
+
 /// A map from keys to values. A value may be a *tombstone*: the key is known to be gone.
 #[derive(Debug, Default)]
 pub(crate) struct Segment {
-    records: Records,
+    records: Arena,
     index: HashTable<Slot>,
     /// Records without a value.
     tombstones: usize,
     /// Records with a mark.
     marked: usize,
+    /// Records that were freed since everything was written anew.
+    dead: usize,
     /// Behind a lock because a scan may have to sort. Held for the time of a call.
     order: Mutex<Order>,
 }
@@ -26,37 +32,9 @@ pub(crate) struct Segment {
 struct Slot {
     /// Half of the hash: growing the index reads no record, and few false records are read.
     hash: u32,
+    /// The place of the record.
     id: u32,
 }
-
-#[derive(Debug, Clone, Default)]
-struct Records {
-    entries: Vec<Entry>,
-    arena: Arena,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    place: Place,
-    key_len: u32,
-    /// Bytes of the value, or [`TOMBSTONE`].
-    value_len: u32,
-    /// Bytes that a value may have without moving.
-    room: u32,
-    hash: u32,
-    state: State,
-}
-
-/// What a record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Removed,
-    Live,
-    /// Live, with the mark that its writer gave it.
-    Marked,
-}
-
-const TOMBSTONE: u32 = u32::MAX;
 
 /// A mark on a record, for whoever holds the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,62 +79,21 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-impl Keys for Records {
+impl Keys for Arena {
     fn key(&self, id: u32) -> Option<&[u8]> {
-        let entry = &self.entries[id as usize];
-        (entry.state != State::Removed)
-            .then(|| self.arena.get(entry.place, 0, entry.key_len as usize))
+        Arena::key(self, id)
     }
 
     fn is_live(&self, id: u32) -> bool {
-        self.entries[id as usize].state != State::Removed
-    }
-}
-
-impl Records {
-    fn add(&mut self, hash: u32, key: &[u8], value: Option<&[u8]>, state: State) -> u32 {
-        let id = u32::try_from(self.entries.len())
-            .ok()
-            .filter(|id| *id < u32::MAX)
-            .expect("a partition holds less than four billion keys");
-        let value_len = value.map_or(TOMBSTONE, |v| v.len() as u32);
-        let value = value.unwrap_or_default();
-        let place = self.arena.append([key, value], key.len() + value.len());
-        let (key_len, room) = (key.len() as u32, value.len() as u32);
-        self.entries.push(Entry { place, key_len, value_len, room, hash, state });
-        id
+        self.state(id) != State::Removed
     }
 
-    fn value(&self, id: u32) -> Option<&[u8]> {
-        let entry = &self.entries[id as usize];
-        (entry.value_len != TOMBSTONE)
-            .then(|| self.arena.get(entry.place, entry.key_len as usize, entry.value_len as usize))
+    fn added_since(&self, id: u32) -> impl Iterator<Item = u32> {
+        self.from(id)
     }
 
-    fn set(&mut self, id: u32, value: Option<&[u8]>) {
-        let entry = &mut self.entries[id as usize];
-        let Some(value) = value else {
-            entry.value_len = TOMBSTONE;
-            return;
-        };
-        let key_len = entry.key_len as usize;
-        if value.len() <= entry.room as usize {
-            self.arena.overwrite(entry.place, key_len, value);
-        } else {
-            let old = entry.place;
-            let key = self.arena.get(old, 0, key_len).to_vec();
-            let place = self.arena.append([&key, value], key_len + value.len());
-            self.arena.free(old, key_len + entry.room as usize);
-            entry.place = place;
-            entry.room = value.len() as u32;
-        }
-        entry.value_len = value.len() as u32;
-    }
-
-    fn remove(&mut self, id: u32) {
-        let entry = &mut self.entries[id as usize];
-        entry.state = State::Removed;
-        self.arena.free(entry.place, (entry.key_len + entry.room) as usize);
+    fn end(&self) -> u32 {
+        Arena::end(self)
     }
 }
 
@@ -173,14 +110,12 @@ impl Segment {
 
     /// Bytes of all keys and values.
     pub(crate) fn bytes(&self) -> usize {
-        self.records.arena.live()
+        self.records.live()
     }
 
     /// Makes room for so many more records.
     pub(crate) fn reserve(&mut self, records: usize) {
         self.index.reserve(records, |slot| spread(slot.hash));
-        self.records.entries.reserve(records);
-        self.order_mut().reserve(records);
     }
 
     /// Whether a record has a mark.
@@ -211,12 +146,12 @@ impl Segment {
 
     /// The hash of the key of a record.
     pub(crate) fn hash(&self, id: u32) -> Hash {
-        Hash(self.records.entries[id as usize].hash)
+        Hash::of(self.key(id))
     }
 
     /// The mark of a record.
     pub(crate) fn mark(&self, id: u32) -> Mark {
-        match self.records.entries[id as usize].state {
+        match self.records.state(id) {
             State::Marked => Mark::Hides,
             State::Live | State::Removed => Mark::Plain,
         }
@@ -226,8 +161,27 @@ impl Segment {
     pub(crate) fn set(&mut self, id: u32, value: Option<&[u8]>) {
         self.tombstones -= usize::from(self.value(id).is_none());
         self.tombstones += usize::from(value.is_none());
-        self.records.set(id, value);
+        if !self.records.overwrite(id, value) {
+            self.move_record(id, value);
+        }
         self.compact_if_sparse();
+    }
+
+    fn move_record(&mut self, id: u32, value: Option<&[u8]>) {
+        let (key, state) = (self.key(id).to_vec(), self.records.state(id));
+        let new = self.records.append(state, &key, value);
+        let hash = spread(Hash::of(&key).0);
+        if let Some(slot) = self.index.find_mut(hash, |slot| slot.id == id) {
+            slot.id = new;
+        }
+        self.free(id);
+    }
+
+    /// Frees a record that is in the index no more.
+    fn free(&mut self, id: u32) {
+        self.records.free(id);
+        self.dead += 1;
+        self.order_mut().note_removal();
     }
 
     /// Adds a record for a key that has none.
@@ -238,9 +192,8 @@ impl Segment {
         };
         self.tombstones += usize::from(value.is_none());
         self.marked += usize::from(mark == Mark::Hides);
-        let id = self.records.add(hash.0, key, value, state);
+        let id = self.records.append(state, key, value);
         self.index.insert_unique(spread(hash.0), Slot { hash: hash.0, id }, |s| spread(s.hash));
-        self.order_mut().add(id);
     }
 
     /// Puts a value, whether or not there was one.
@@ -253,9 +206,39 @@ impl Segment {
                 self.set(id, Some(value));
             }
             IndexEntry::Vacant(slot) => {
-                let id = self.records.add(hash.0, key, Some(value), State::Live);
+                let id = self.records.append(State::Live, key, Some(value));
                 slot.insert(Slot { hash: hash.0, id });
-                self.order_mut().add(id);
+            }
+        }
+    }
+
+    /// Puts the value of a key that has none, here or in what `is_below` looks into; says whether
+    /// it did.
+    pub(crate) fn put_absent(
+        &mut self,
+        hash: Hash,
+        key: &[u8],
+        value: &[u8],
+        is_below: impl FnOnce() -> bool,
+    ) -> bool {
+        let records = &self.records;
+        let same = |slot: &Slot| slot.hash == hash.0 && records.key(slot.id) == Some(key);
+        match self.index.entry(spread(hash.0), same, |slot| spread(slot.hash)) {
+            IndexEntry::Occupied(slot) => {
+                let id = slot.get().id;
+                let is_gone = self.records.value(id).is_none();
+                if is_gone {
+                    self.set(id, Some(value));
+                }
+                is_gone
+            }
+            IndexEntry::Vacant(slot) => {
+                let is_new = !is_below();
+                if is_new {
+                    let id = self.records.append(State::Live, key, Some(value));
+                    slot.insert(Slot { hash: hash.0, id });
+                }
+                is_new
             }
         }
     }
@@ -263,18 +246,87 @@ impl Segment {
     /// Removes a record.
     pub(crate) fn remove(&mut self, id: u32) {
         self.forget(id);
-        self.order_mut().note_removal();
         self.compact_if_sparse();
     }
 
     fn forget(&mut self, id: u32) {
         self.tombstones -= usize::from(self.value(id).is_none());
         self.marked -= usize::from(self.mark(id) == Mark::Hides);
-        let hash = spread(self.records.entries[id as usize].hash);
+        let hash = spread(self.hash(id).0);
         if let Ok(slot) = self.index.find_entry(hash, |slot| slot.id == id) {
             slot.remove();
         }
-        self.records.remove(id);
+        self.free(id);
+    }
+
+    /// Takes over the records of a segment of changes to this one: values are put, tombstones
+    /// remove, and those with a mark are known to have one here.
+    pub(crate) fn absorb(&mut self, mut changes: Self) {
+        let whole = changes.records.live() >= WHOLE_MIN;
+        let offset = if whole { self.records.take_over(&mut changes.records) } else { None };
+        let Some(offset) = offset else {
+            for id in changes.iter() {
+                self.absorb_copy(&changes, id);
+            }
+            return;
+        };
+        self.index.reserve(changes.len() - changes.marked, |slot| spread(slot.hash));
+        let all_new = changes.marked == 0 && changes.tombstones == 0;
+        // In the order of hashes: this index is gone through once, from front to end.
+        for Slot { hash, id } in changes.index {
+            let id = id + offset;
+            if all_new || self.is_new(Hash(hash), id) {
+                self.index.insert_unique(spread(hash), Slot { hash, id }, |s| spread(s.hash));
+            }
+        }
+        self.compact_if_sparse();
+    }
+
+    /// Deals with a record of changes that is among the own ones already; says whether it has yet
+    /// to be put into the index.
+    fn is_new(&mut self, hash: Hash, id: u32) -> bool {
+        let (state, has_value) = (self.records.state(id), self.records.value(id).is_some());
+        if state == State::Live && has_value {
+            return true;
+        }
+        self.records.unmark(id);
+        let old = self.find(hash, self.key(id));
+        if let (Some(old), true) = (old, has_value) {
+            self.replace(hash, old, id);
+            return false;
+        }
+        if !has_value {
+            if let Some(old) = old {
+                self.forget(old);
+            }
+            self.free(id);
+        }
+        has_value
+    }
+
+    /// Gives the record `old` the value of `new`, which has its key; one of the two is freed.
+    fn replace(&mut self, hash: Hash, old: u32, new: u32) {
+        let value = self.records.value(new).unwrap_or_default().to_vec();
+        if self.records.overwrite(old, Some(&value)) {
+            return self.free(new);
+        }
+        if let Some(slot) = self.index.find_mut(spread(hash.0), |slot| slot.id == old) {
+            slot.id = new;
+        }
+        self.free(old);
+    }
+
+    fn absorb_copy(&mut self, changes: &Self, id: u32) {
+        let (hash, key) = (changes.hash(id), changes.key(id));
+        match (changes.value(id), changes.mark(id)) {
+            (Some(value), Mark::Plain) => self.insert(hash, key, Some(value), Mark::Plain),
+            (Some(value), Mark::Hides) => self.put(hash, key, value),
+            (None, _) => {
+                if let Some(id) = self.find(hash, key) {
+                    self.remove(id);
+                }
+            }
+        }
     }
 
     /// Visits the records of `range` in the order of their keys until `visit` breaks.
@@ -314,15 +366,12 @@ impl Segment {
 
     /// Every record, in the order in which they were added.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + Clone + use<'_> {
-        (0..self.records.entries.len() as u32).filter(|id| self.records.is_live(*id))
+        self.records.from(0)
     }
 
     /// Bytes of memory held, roughly.
     pub(crate) fn held(&self) -> usize {
-        self.records.arena.held()
-            + self.records.entries.capacity() * size_of::<Entry>()
-            + self.index.allocation_size()
-            + self.with_order(|order| order.held())
+        self.records.held() + self.index.allocation_size() + self.with_order(|order| order.held())
     }
 
     fn order_mut(&mut self) -> &mut Order {
@@ -336,28 +385,36 @@ impl Segment {
     /// Writes the records anew when more than half of what is held is of no use: it costs as
     /// much as the removals before it.
     fn compact_if_sparse(&mut self) {
-        let Records { entries, arena } = &self.records;
-        let dead_entries = entries.len() - self.index.len();
-        let dead_bytes = arena.held().saturating_sub(arena.live());
-        if dead_entries > self.index.len() + 4096 || dead_bytes > arena.live() + (4 << 20) {
+        let (held, live) = (self.records.held(), self.records.live());
+        let is_sparse = self.dead > self.len() + 4096 || held > 2 * live + (64 << 10);
+        if is_sparse && self.dead > 0 || self.records.is_worn() {
             self.compact();
         }
     }
 
     fn compact(&mut self) {
         let old = std::mem::take(&mut self.records);
-        let mut new_ids = vec![u32::MAX; old.entries.len()];
-        self.records.entries.reserve_exact(self.index.len());
+        let settled = self.order_mut().end();
+        let (mut new_ids, mut new_settled) = (Vec::with_capacity(self.index.len()), None);
+        self.dead = 0;
         self.index.clear();
         self.index.shrink_to_fit(|slot| spread(slot.hash));
-        for (id, entry) in old.entries.iter().enumerate() {
-            let Some(key) = old.key(id as u32) else { continue };
-            let new = self.records.add(entry.hash, key, old.value(id as u32), entry.state);
-            new_ids[id] = new;
-            let slot = Slot { hash: entry.hash, id: new };
-            self.index.insert_unique(spread(entry.hash), slot, |slot| spread(slot.hash));
+        for id in old.from(0) {
+            if id >= settled {
+                new_settled.get_or_insert(self.records.end());
+            }
+            let key = old.key(id).unwrap_or_default();
+            let new = self.records.append(old.state(id), key, old.value(id));
+            new_ids.push((id, new));
+            let hash = Hash::of(key).0;
+            self.index.insert_unique(spread(hash), Slot { hash, id: new }, |s| spread(s.hash));
         }
-        self.order_mut().renumber(|id| Some(new_ids[id as usize]).filter(|new| *new != u32::MAX));
+        let end = new_settled.unwrap_or(self.records.end());
+        let new_id = |id: u32| {
+            let at = new_ids.binary_search_by_key(&id, |(old, _)| *old).ok()?;
+            Some(new_ids[at].1)
+        };
+        self.order_mut().renumber(new_id, end);
     }
 }
 
@@ -368,6 +425,7 @@ impl Clone for Segment {
             index: self.index.clone(),
             tombstones: self.tombstones,
             marked: self.marked,
+            dead: self.dead,
             order: Mutex::new(self.with_order(|order| order.clone())),
         }
     }

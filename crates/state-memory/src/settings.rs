@@ -1,6 +1,6 @@
 //! Settings of the backend.
 
-pub use crate::codec::Compression;
+pub use crate::frame::Compression;
 
 /// What may be chosen; the defaults suit nearly everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,6 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { deltas_max: 10, compression: Compression::default() }
+        Self { deltas_max: 24, compression: Compression::default() }
     }
 }

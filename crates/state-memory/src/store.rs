@@ -1,7 +1,8 @@
 //! An open store.
 
 use crate::cache::Cache;
-use crate::codec::{self, Kind, clip, group_of};
+use crate::codec::{clip, group_of};
+use crate::frame::{FrameWriter, Kind, frame};
 use crate::overlay::Overlay;
 use crate::pack::Sealed;
 use crate::settings::Settings;
@@ -15,6 +16,14 @@ use fluvial_core::{
     StateVersion, StoreId, StoreSize,
 };
 use std::sync::Arc;
+
+/// A chain of a full frame and deltas may be so many times as long as a full frame would be now:
+/// the most that a restart reads, and with what a commit writes anew it is the other side of a
+/// scale.
+const CHAIN_MAX: u128 = 3;
+
+/// Shorter chains are not worth ending, in bytes.
+const CHAIN_MIN: u128 = 4 << 10;
 
 /// What a version was made from.
 #[derive(Debug, Clone)]
@@ -55,21 +64,26 @@ impl MemoryStore {
     }
 
     /// The frame to store, and the frames before it. Everything is written when there is nothing
-    /// to build on, or when what would have to be read to open it grows too large.
+    /// to build on, or when what would have to be read to open it is much more than that.
     fn frame(&self) -> (Vec<u8>, Token) {
         let compression = self.settings.compression;
         if let Origin::Exact(before) = &self.origin
-            && let Some((full, deltas)) = before.0.split_first()
+            && let Some((_, deltas)) = before.0.split_first()
             && deltas.len() < self.settings.deltas_max
         {
-            let frame = codec::frame(Kind::Delta, &self.overlay.delta_body(), compression);
-            let weight = deltas.iter().map(|d| d.length).sum::<u64>() + frame.len() as u64;
-            if weight <= full.length {
-                return (frame, before.clone());
+            let write = |out: &mut FrameWriter| self.overlay.write_delta(out);
+            let delta = frame(Kind::Delta, compression, write);
+            let length = delta.bytes.len() as u64;
+            let chain = before.0.iter().map(|frame| frame.length).sum::<u64>() + length;
+            // What everything would take, if it is compressed as well as what changed.
+            let plain = u128::from(delta.plain.max(1));
+            let all = self.overlay.bytes(&self.base) as u128 * u128::from(length) / plain;
+            if u128::from(chain) <= CHAIN_MIN.max(all * CHAIN_MAX) {
+                return (delta.bytes, before.clone());
             }
         }
-        let body = self.overlay.full_body(&self.base);
-        (codec::frame(Kind::Full, &body, compression), Token::default())
+        let write = |out: &mut FrameWriter| self.overlay.write_full(&self.base, out);
+        (frame(Kind::Full, compression, write).bytes, Token::default())
     }
 }
 
@@ -93,8 +107,10 @@ impl StateStore for MemoryStore {
 
     fn get_many(&self, keys: &BinaryArray) -> Result<BinaryArray> {
         assert_eq!(keys.null_count(), 0, "a state key is not null");
+        let values = self.overlay.get_many(&self.base, keys);
         let mut found = Column::new(keys.len());
-        for value in self.overlay.get_many(&self.base, keys) {
+        found.bytes.reserve_exact(values.iter().flatten().map(|value| value.len()).sum());
+        for value in values {
             found.push(value)?;
         }
         Ok(found.finish())

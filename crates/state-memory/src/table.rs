@@ -57,6 +57,16 @@ impl<'t> Part<'t> {
         self.prefix.as_bytes()
     }
 
+    /// How many records it has, tombstones included.
+    pub(crate) fn len(&self) -> usize {
+        self.segment.len()
+    }
+
+    /// How many of them have a value.
+    pub(crate) fn values(&self) -> usize {
+        self.segment.len() - self.segment.size().tombstones
+    }
+
     /// The key of a record of it.
     pub(crate) fn key(&self, record: u32) -> &'t [u8] {
         self.segment.key(record)
@@ -139,6 +149,11 @@ impl Table {
         self.index.find(prefix.hash(), same).copied()
     }
 
+    /// How it is cut.
+    pub(crate) fn cut(&self) -> Cut {
+        self.cut
+    }
+
     /// The segment that would hold a key, and every key with the same [`Cut::FINEST`] prefix.
     pub(crate) fn segment_of(&self, key: &[u8]) -> Option<&Segment> {
         self.slot(&self.cut.prefix(key)).map(|slot| self.segment(slot))
@@ -154,6 +169,19 @@ impl Table {
     /// made if there is none, and dropped if it is left empty.
     pub(crate) fn change<T>(&mut self, key: &[u8], change: impl FnOnce(&mut Segment) -> T) -> T {
         let slot = self.slot_for(key);
+        self.change_slot(slot, change)
+    }
+
+    /// Changes the segment of a prefix, as [`Self::change`].
+    fn change_prefix(&mut self, prefix: Prefix, change: impl FnOnce(&mut Segment)) {
+        let slot = match self.slot(&prefix) {
+            Some(slot) => slot,
+            None => self.add_segment(prefix, Segment::default()),
+        };
+        self.change_slot(slot, change);
+    }
+
+    fn change_slot<T>(&mut self, slot: u32, change: impl FnOnce(&mut Segment) -> T) -> T {
         let segment = self.segment_mut(slot);
         let before = segment.len();
         let changed = change(segment);
@@ -323,6 +351,10 @@ impl Table {
             if is_new && !segment.has_marks() && !segment.has_tombstones() {
                 self.len += segment.len();
                 self.add_segment(prefix, segment);
+                continue;
+            }
+            if self.cut == changes.cut {
+                self.change_prefix(prefix, |own| own.absorb(segment));
                 continue;
             }
             for record in segment.iter() {
