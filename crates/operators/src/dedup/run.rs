@@ -5,7 +5,7 @@ use super::{Config, Forget};
 use crate::event_time::{EventTimeKey, LateFilter, event_times};
 use arrow::array::{Array, BinaryArray, BooleanArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use arrow::compute::filter_record_batch;
+use arrow::compute::{concat_batches, filter_record_batch};
 use fluvial_core::{
     BatchInfo, Error, EventDuration, EventTime, KeyRange, OperatorCounts, OperatorRun, Prefetch,
     Result, StateStore,
@@ -17,6 +17,29 @@ use std::sync::Arc;
 /// The name in Spark's progress.
 const DUPLICATES: &str = "numDroppedDuplicateRows";
 
+/// Rows that are looked up together, roughly: enough for several of each key group, so that what
+/// the store has of a group is fetched from memory once for all of them. So many bytes are enough,
+/// too.
+const AT_ONCE: Amount = Amount { rows: 64 << 10, bytes: 32 << 20 };
+
+/// How much some rows are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Amount {
+    rows: usize,
+    bytes: usize,
+}
+
+impl Amount {
+    fn add(&mut self, rows: &RecordBatch) {
+        self.rows += rows.num_rows();
+        self.bytes += rows.get_array_memory_size();
+    }
+
+    fn is_enough(self) -> bool {
+        self.rows >= AT_ONCE.rows || self.bytes >= AT_ONCE.bytes
+    }
+}
+
 /// Bytes of an expiry.
 const EXPIRY_BYTES: usize = 8;
 
@@ -25,8 +48,10 @@ pub(super) struct Run {
     info: BatchInfo,
     codec: KeyCodec,
     late: LateFilter,
-    /// Rows whose keys a store that is not local has yet to bring.
+    /// Rows to be looked up: until there are enough or, if the store is not local, until it has
+    /// brought their keys.
     waiting: VecDeque<RecordBatch>,
+    waiting_size: Amount,
     passed: VecDeque<RecordBatch>,
     expiry: Option<Expiry>,
     counts: OperatorCounts,
@@ -54,6 +79,7 @@ impl Run {
             codec: config.key_codec(info.key_groups)?,
             late: LateFilter::new(info.late),
             waiting: VecDeque::new(),
+            waiting_size: Amount::default(),
             passed: VecDeque::new(),
             expiry,
             counts: OperatorCounts::default(),
@@ -95,6 +121,27 @@ impl Run {
             && let Some(expiry) = &mut self.expiry
         {
             self.counts.rows_removed += expiry.begin(self.info.late, state)?;
+        }
+        Ok(())
+    }
+
+    /// Looks up what waits.
+    fn pass_waiting(&mut self, state: &mut dyn StateStore) -> Result<()> {
+        self.begin(state)?;
+        self.waiting_size = Amount::default();
+        while !self.waiting.is_empty() {
+            let (mut some, mut size) = (Vec::new(), Amount::default());
+            while !size.is_enough()
+                && let Some(rows) = self.waiting.pop_front()
+            {
+                size.add(&rows);
+                some.push(rows);
+            }
+            let rows = match some.len() {
+                1 => some.swap_remove(0),
+                _ => concat_batches(&self.config.schema, &some)?,
+            };
+            self.pass(rows, state)?;
         }
         Ok(())
     }
@@ -172,13 +219,12 @@ impl OperatorRun for Run {
             )));
         }
         let rows = self.on_time(rows)?;
-        if state.is_local() {
-            // Nothing to bring first: memory holds neither the rows nor their keys.
-            self.begin(state)?;
-            return self.pass(rows, state);
-        }
+        self.waiting_size.add(&rows);
         self.waiting.push_back(rows);
-        Ok(())
+        match state.is_local() && self.waiting_size.is_enough() {
+            true => self.pass_waiting(state),
+            false => Ok(()),
+        }
     }
 
     fn prefetch(&self) -> Result<Prefetch> {
@@ -197,10 +243,7 @@ impl OperatorRun for Run {
     }
 
     fn finish_input(&mut self, state: &mut dyn StateStore) -> Result<()> {
-        self.begin(state)?;
-        while let Some(rows) = self.waiting.pop_front() {
-            self.pass(rows, state)?;
-        }
+        self.pass_waiting(state)?;
         for range in self.expired() {
             self.counts.rows_removed += state.delete_range(&range)?;
         }

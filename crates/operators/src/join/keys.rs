@@ -65,6 +65,11 @@ impl Bytes {
         self.offsets.len() - 1
     }
 
+    /// How many bytes there are.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The bytes so far; the value that is being written is their end.
     pub(super) fn open(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
