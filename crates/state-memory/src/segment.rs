@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Segments of changes from this size on become part of another as they are; smaller ones are
 /// copied, so that blocks are not too small.
-const WHOLE_MIN: usize = 32 << 10;
+const WHOLE_MIN: usize = if cfg!(test) { 200 } else { 32 << 10 };
 
 /// A map from keys to values. A value may be a *tombstone*: the key is known to be gone.
 #[derive(Debug, Default)]
@@ -382,11 +382,11 @@ impl Segment {
         f(&mut self.order.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes the records anew when more than half of what is held is of no use: it costs as
-    /// much as the removals before it.
+    /// Writes the records anew when a third of what is held is of no use: each removal pays for
+    /// two of them.
     fn compact_if_sparse(&mut self) {
         let (held, live) = (self.records.held(), self.records.live());
-        let is_sparse = self.dead > self.len() + 4096 || held > 2 * live + (64 << 10);
+        let is_sparse = self.dead > self.len() / 2 + 1024 || held > live / 2 * 3 + (32 << 10);
         if is_sparse && self.dead > 0 || self.records.is_worn() {
             self.compact();
         }

@@ -91,3 +91,42 @@ fn a_bounded_scan_begins_and_ends_inside_a_bucket() {
     let found: Vec<u8> = shown(&table, &range).into_iter().map(|(_, v)| v[0]).collect();
     assert!(found.into_iter().eq((40..50).chain(51..60)));
 }
+
+/// Batches of changes, small ones and large ones: new keys, other values, longer values, removals.
+#[test]
+fn changes_become_part_of_it_copied_or_whole() {
+    for keys in [3u32, 400] {
+        let (mut table, mut model) = (Segment::default(), Model::new());
+        for batch in 0..30u32 {
+            let mut changes = Segment::default();
+            for i in 0..keys {
+                let key = [&[0, 0, 0x10][..], &(i * 7 % keys + batch * keys / 3).to_be_bytes()];
+                let key = key.concat();
+                let hash = Hash::of(&key);
+                let mark = if model.contains_key(&key) { Mark::Hides } else { Mark::Plain };
+                let value = vec![batch as u8; ((i + batch) % 9) as usize];
+                match i % 3 {
+                    0 if mark == Mark::Hides => {
+                        changes.insert(hash, &key, None, mark);
+                        model.remove(&key);
+                    }
+                    _ => {
+                        changes.insert(hash, &key, Some(&value), mark);
+                        model.insert(key, value);
+                    }
+                }
+            }
+            assert!(changes.records.live() < WHOLE_MIN || keys > 3);
+            if batch % 4 == 0 {
+                // Some records are in an order before others come.
+                assert_eq!(shown(&table, &KeyRange::all()).len(), table.len());
+            }
+            table.absorb(changes);
+            assert_is(&table, &model);
+            assert!(table.iter().all(|id| table.mark(id) == Mark::Plain));
+        }
+        assert_eq!((table.tombstones, table.marked), (0, 0));
+        table.compact();
+        assert_is(&table, &model);
+    }
+}
