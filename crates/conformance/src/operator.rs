@@ -14,8 +14,8 @@ mod store;
 
 pub use laws::{
     ignores_late_rows, is_chunk_invariant, is_cut_invariant, is_deterministic,
-    is_rescaling_invariant, output_is_bounded, prefetches_what_it_reads,
-    state_is_bounded_by_watermark, writes_before_it_evicts,
+    is_rescaling_invariant, is_the_same_on_a_local_store, output_is_bounded,
+    prefetches_what_it_reads, state_is_bounded_by_watermark, writes_before_it_evicts,
 };
 pub use store::{Contents, TestStore};
 
@@ -81,6 +81,7 @@ macro_rules! operator {
             writes_before_it_evicts
             is_rescaling_invariant
             prefetches_what_it_reads
+            is_the_same_on_a_local_store
         ]);
     };
     (timeless: $name:ident, $make:expr) => {
@@ -91,6 +92,7 @@ macro_rules! operator {
             output_is_bounded
             is_rescaling_invariant
             prefetches_what_it_reads
+            is_the_same_on_a_local_store
         ]);
     };
     (@laws $name:ident, $make:expr, [$($law:ident)*]) => {

@@ -101,6 +101,7 @@ impl std::ops::AddAssign for OperatorCounts {
 ///    evicting watermark could touch.
 /// 6. *Bounded output.* `drain` never returns more than `batch_rows` rows.
 /// 7. *Order.* All input, then the batch's own state writes, then eviction and timers.
+/// 8. *Any store.* Whether the store is local changes neither output nor state.
 pub trait Operator: Send + Sync {
     /// The kind, as in Spark's progress: `stateStoreSave`.
     fn kind(&self) -> &str;

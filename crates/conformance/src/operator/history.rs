@@ -38,11 +38,13 @@ pub(super) struct Handing {
     pub(super) batch_rows: usize,
     /// Cuts the input of each port into chunks; `None` is one chunk.
     pub(super) cut: Option<Rng>,
+    /// Whether the store is local.
+    pub(super) local: bool,
 }
 
 impl Default for Handing {
     fn default() -> Self {
-        Self { partitions: 1, batch_rows: MANY_ROWS, cut: None }
+        Self { partitions: 1, batch_rows: MANY_ROWS, cut: None, local: false }
     }
 }
 
@@ -118,7 +120,10 @@ pub(super) fn run(
             key_groups,
             batch_rows: handing.batch_rows,
         };
-        let mut store = TestStore::open(contents, groups);
+        let mut store = match handing.local {
+            true => TestStore::open_local(contents, groups),
+            false => TestStore::open(contents, groups),
+        };
         run_partition(subject, &mut store, info, batch, handing.cut.as_mut(), &mut outcome);
         next.extend(store.into_contents());
     }

@@ -199,3 +199,17 @@ pub fn prefetches_what_it_reads(make: Make<'_>) {
         whole(make().as_ref(), seed, &mut cut);
     }
 }
+
+/// Law 8: a store that is local spares an operator some work and changes nothing.
+pub fn is_the_same_on_a_local_store(make: Make<'_>) {
+    for seed in SEEDS {
+        let expected = whole(make().as_ref(), seed, &mut |_| Handing::default());
+        let mut local = |_| Handing { local: true, ..Handing::default() };
+        let (outcomes, state) = whole(make().as_ref(), seed, &mut local);
+        assert_eq!(sorted(&outcomes), sorted(&expected.0), "output, seed {seed}");
+        assert_eq!(state, expected.1, "state, seed {seed}");
+        for (n, (outcome, expected)) in outcomes.iter().zip(&expected.0).enumerate() {
+            assert_eq!(outcome.counts, expected.counts, "counts of batch {n}, seed {seed}");
+        }
+    }
+}

@@ -20,6 +20,7 @@ pub struct TestStore {
     written: BTreeSet<Vec<u8>>,
     keys: BTreeSet<Vec<u8>>,
     ranges: Vec<KeyRange>,
+    local: bool,
 }
 
 impl TestStore {
@@ -32,7 +33,13 @@ impl TestStore {
             written: BTreeSet::new(),
             keys: BTreeSet::new(),
             ranges: Vec::new(),
+            local: false,
         }
+    }
+
+    /// The same as a store that is local: everything may be read at once.
+    pub fn open_local(contents: &Contents, groups: KeyGroupRange) -> Self {
+        Self { local: true, ..Self::open(contents, groups) }
     }
 
     /// What it holds now.
@@ -56,7 +63,8 @@ impl TestStore {
     }
 
     fn may_read(&self, key: &[u8]) -> bool {
-        self.written.contains(key)
+        self.local
+            || self.written.contains(key)
             || self.keys.contains(key)
             || self.ranges.iter().any(|range| range.contains(key))
     }
@@ -88,6 +96,10 @@ impl StateStore for TestStore {
 
     fn groups(&self) -> KeyGroupRange {
         self.groups
+    }
+
+    fn is_local(&self) -> bool {
+        self.local
     }
 
     async fn prefetch(&mut self, what: &Prefetch) -> Result<()> {

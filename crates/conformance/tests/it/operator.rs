@@ -64,3 +64,8 @@ fn is_rescaling_invariant_catches() {
 fn prefetches_what_it_reads_catches() {
     assert_caught(laws::prefetches_what_it_reads, Fault::PrefetchesNothing);
 }
+
+#[test]
+fn is_the_same_on_a_local_store_catches() {
+    assert_caught(laws::is_the_same_on_a_local_store, Fault::ForgetsLocalState);
+}

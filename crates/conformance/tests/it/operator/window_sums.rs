@@ -21,6 +21,7 @@ pub(crate) enum Fault {
     SeesAClock,
     CountsChunks,
     ForgetsState,
+    ForgetsLocalState,
     TakesLateRows,
     CountsNoLateRows,
     NeverEvicts,
@@ -170,7 +171,8 @@ impl Run {
 
     fn write(&mut self, state: &mut dyn StateStore) -> Result<()> {
         let keys = self.keys();
-        let old = match self.has(Fault::ForgetsState) {
+        let forgets_local = self.has(Fault::ForgetsLocalState) && state.is_local();
+        let old = match self.has(Fault::ForgetsState) || forgets_local {
             true => BinaryArray::from(vec![None::<&[u8]>; self.sums.len()]),
             false => state.get_many(&keys)?,
         };
