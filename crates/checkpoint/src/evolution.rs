@@ -8,6 +8,7 @@
 //! | a source added, removed, of another kind, or of another place | refused |
 //! | output mode | refused |
 //! | a stateful operator added, removed, or of another kind | refused |
+//! | another key as event time, or none any more: it decides where the key stands in the state | refused |
 //! | keys added, removed, reordered, or of another type | refused |
 //! | aggregates or stored columns added, removed, reordered, renamed, or of another type | refused |
 //! | variables of a processor (`transform_with_state`) added or no longer declared | accepted |
@@ -23,7 +24,7 @@
 
 mod variables;
 
-use fluvial_core::{Error, OperatorShape, QueryShape, Result, SourceShape, StateField};
+use fluvial_core::{Error, OperatorShape, QueryShape, Result, SourceShape, StateField, TimeColumn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
@@ -167,6 +168,17 @@ fn operator(differences: &mut Differences, old: &OperatorShape, new: &OperatorSh
         variables::compare(differences, &was.values, &is.values);
     } else if let Some(difference) = columns("value", &was.values, &is.values, Renaming::Refused) {
         differences.add(VALUES, difference);
+    }
+    if let (Some(old), Some(new)) = (&was.layout, &is.layout)
+        && old.event_time != new.event_time
+    {
+        let shown = |time: Option<TimeColumn>, keys: &[StateField]| match time {
+            Some(time) => keys.get(time.column).map_or("unknown", |key| &key.name).to_owned(),
+            None => "none".to_owned(),
+        };
+        let (old, new) = (shown(old.event_time, &was.keys), shown(new.event_time, &is.keys));
+        let difference = format!("the event time among its keys was {old} and is {new}");
+        differences.add(KEYS, difference);
     }
     let settings: BTreeSet<&String> = was.meaning.keys().chain(is.meaning.keys()).collect();
     for name in settings {

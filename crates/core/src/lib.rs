@@ -34,6 +34,7 @@ pub mod frame;
 pub mod ids;
 pub mod interval;
 pub mod key_group;
+pub mod layout;
 pub mod log;
 pub mod name_case;
 pub mod operator;
@@ -46,6 +47,7 @@ pub mod state;
 #[cfg(test)]
 mod testing;
 pub mod time;
+pub mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{
@@ -54,6 +56,7 @@ pub use ids::{
 };
 pub use interval::{CalendarInterval, parse_duration};
 pub use key_group::{KeyGroup, KeyGroupCount, KeyGroupRange};
+pub use layout::{StateLayout, StateVariable, TimeColumn, TimeKind, VariableKind};
 pub use log::{
     BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,
     WatermarkPolicy, Watermarks,
@@ -71,3 +74,4 @@ pub use state::{
     StateStore, StoreSize,
 };
 pub use time::{BatchTime, Clock, EventDuration, EventTime, EvictWatermark, LateWatermark};
+pub use verify::{Damage, Verification};

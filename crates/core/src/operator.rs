@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::ids::{BatchId, PartitionId};
 use crate::key_group::{KeyGroupCount, KeyGroupRange};
+use crate::layout::StateLayout;
 use crate::sink::OutputMode;
 use crate::state::{Prefetch, StateStore};
 use crate::time::{BatchTime, EvictWatermark, LateWatermark};
@@ -47,6 +48,10 @@ pub struct StateSchema {
     pub values: Vec<StateField>,
     /// Settings that give stored entries their meaning (a window's size), by name.
     pub meaning: BTreeMap<String, String>,
+    /// What a reader needs besides who has no query. An operator that does not say is read as
+    /// bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<StateLayout>,
 }
 
 /// A column of a [`StateSchema`].
@@ -54,7 +59,7 @@ pub struct StateSchema {
 pub struct StateField {
     /// The name, for messages and for noticing swapped columns.
     pub name: String,
-    /// The Arrow type, printed.
+    /// The Arrow type, printed: see [`StateField::of`].
     pub data_type: String,
 }
 

@@ -6,6 +6,7 @@
 use crate::error::Result;
 use crate::ids::{StateVersion, StoreId};
 use crate::key_group::KeyGroupRange;
+use crate::verify::{Verification, verify_by_reading};
 use arrow::array::{Array, AsArray, BinaryArray, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter;
@@ -231,6 +232,8 @@ pub enum Change {
 /// 6. *Damage is found.* Any cut or flipped byte of any object makes `open` fail with `Corrupt`
 ///    (or the reads after it, for a lazy store), never with other contents.
 /// 7. *Gone is said.* Opening a snapshot whose objects are gone is `NotFound`.
+/// 8. *Verified is readable.* `verify` tells of damage if opening one of the snapshots and reading
+///    all of it would find some, and of none if all are whole.
 #[async_trait]
 pub trait StateBackend: Send + Sync {
     /// Its format's name, recorded in the checkpoint: `memory`, `lsm`.
@@ -251,6 +254,12 @@ pub trait StateBackend: Send + Sync {
 
     /// Deletes what none of `live` can need. `live` is every snapshot of every retained commit.
     async fn retain(&self, live: &[Snapshot]) -> Result<()>;
+
+    /// Reads and checks what `snapshots` need, whatever is in memory or in a cache, and goes on
+    /// after damage. A backend that can say which bytes are damaged should.
+    async fn verify(&self, snapshots: &[Snapshot], report: &dyn Verification) -> Result<()> {
+        verify_by_reading(self, snapshots, report).await
+    }
 }
 
 #[cfg(test)]

@@ -59,6 +59,7 @@ impl Operator for Counts {
             keys: vec![field("word", DataType::Utf8)],
             values: vec![field("count", DataType::Int64)],
             meaning: BTreeMap::new(),
+            layout: None,
         }
     }
 

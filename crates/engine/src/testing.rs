@@ -46,6 +46,7 @@ pub(crate) fn operators(names: &[&str]) -> BTreeMap<OperatorId, OperatorShape> {
         keys: Vec::new(),
         values: Vec::new(),
         meaning: BTreeMap::new(),
+        layout: None,
     };
     let shape = OperatorShape { schema, stores: vec![StoreName::new("default").unwrap()] };
     names.iter().map(|name| (OperatorId::new(*name).unwrap(), shape.clone())).collect()

@@ -7,6 +7,7 @@
 pub(crate) mod accumulators;
 mod blocks;
 pub(crate) mod groups;
+mod inspect;
 mod keys;
 mod output;
 mod run;
@@ -18,9 +19,10 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
 use fluvial_core::{
     BatchInfo, Error, EvictWatermark, KeyGroupCount, Operator, OperatorRun, OutputMode, Result,
-    StateField, StateSchema,
+    StateField, StateLayout, StateSchema,
 };
 use fluvial_state::ValueCodec;
+pub(crate) use inspect::GroupTable;
 pub use keys::GroupKeys;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -146,16 +148,17 @@ impl Operator for Aggregation {
     }
 
     fn state_schema(&self) -> StateSchema {
-        let field = |f: &FieldRef| StateField {
-            name: f.name().clone(),
-            data_type: f.data_type().to_string(),
-        };
+        let field = |f: &FieldRef| StateField::of(f.name(), f.data_type());
         StateSchema {
             kind: self.kind().to_owned(),
             format: FORMAT,
             keys: self.config.groups.iter().map(field).collect(),
             values: self.config.aggregates.iter().flat_map(|a| &a.state).map(field).collect(),
             meaning: self.config.meaning.clone(),
+            layout: Some(StateLayout {
+                event_time: self.config.event_time.recorded(),
+                ..StateLayout::default()
+            }),
         }
     }
 

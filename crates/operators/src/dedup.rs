@@ -47,8 +47,11 @@
 //! ```
 
 mod expiry;
+mod inspect;
 mod lists;
 mod run;
+
+pub(crate) use inspect::KeyTable;
 
 use crate::event_time::{EventTimeKey, is_window_type};
 use crate::watermark::OutputWatermark;
@@ -56,7 +59,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use fluvial_core::{
     BatchInfo, Error, EventDuration, EvictWatermark, KeyGroupCount, Operator, OperatorRun,
-    OutputMode, Result, StateField, StateSchema,
+    OutputMode, Result, StateField, StateLayout, StateSchema,
 };
 use fluvial_state::{KeyCodec, KeyLayout};
 use std::collections::BTreeMap;
@@ -226,18 +229,14 @@ impl Operator for Dedup {
     }
 
     fn state_schema(&self) -> StateSchema {
-        let field = |name: &str, data_type: &DataType| StateField {
-            name: name.to_owned(),
-            data_type: data_type.to_string(),
-        };
         let keys = self.config.keys.iter().map(|&at| self.config.schema.field(at));
         StateSchema {
             kind: self.kind().to_owned(),
             format: FORMAT,
-            keys: keys.map(|key| field(key.name(), key.data_type())).collect(),
+            keys: keys.map(|key| StateField::of(key.name(), key.data_type())).collect(),
             values: match self.config.forget {
                 Forget::ByKey(_) => Vec::new(),
-                Forget::After(_) => vec![field("expiresAtMicros", &DataType::Int64)],
+                Forget::After(_) => vec![StateField::of("expiresAtMicros", &DataType::Int64)],
             },
             // Which key is the event time decides where it stands in the bytes of a state key. The
             // delay may change: what is stored keeps its expiry.
@@ -248,6 +247,13 @@ impl Operator for Dedup {
                 }
                 Forget::ByKey(EventTimeKey::None) | Forget::After(_) => BTreeMap::new(),
             },
+            layout: Some(StateLayout {
+                event_time: match self.config.forget {
+                    Forget::ByKey(time) => time.recorded(),
+                    Forget::After(_) => None,
+                },
+                ..StateLayout::default()
+            }),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::window::window_ends;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, TimestampMicrosecondArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
-use fluvial_core::{Error, LateWatermark, OutputMode, Result};
+use fluvial_core::{Error, LateWatermark, OutputMode, Result, TimeColumn, TimeKind};
 
 /// The event time among the columns of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,6 +25,25 @@ impl EventTimeKey {
         match self {
             Self::None => OutputWatermark::Ends,
             Self::Column(_) | Self::Window(_) => OutputWatermark::Passes,
+        }
+    }
+
+    /// As it is recorded in checkpoints.
+    pub(crate) fn recorded(self) -> Option<TimeColumn> {
+        let (column, kind) = match self {
+            Self::None => return None,
+            Self::Column(column) => (column, TimeKind::Instant),
+            Self::Window(column) => (column, TimeKind::Window),
+        };
+        Some(TimeColumn { column, kind })
+    }
+
+    /// The key of a recorded layout; sessions are none.
+    pub(crate) fn of_recorded(recorded: Option<TimeColumn>) -> Self {
+        match recorded {
+            Some(TimeColumn { column, kind: TimeKind::Instant }) => Self::Column(column),
+            Some(TimeColumn { column, kind: TimeKind::Window }) => Self::Window(column),
+            Some(TimeColumn { kind: TimeKind::Session, .. }) | None => Self::None,
         }
     }
 

@@ -10,6 +10,7 @@ mod counts;
 mod distinct;
 mod evict;
 mod expiry;
+mod inspect;
 mod keys;
 mod kind;
 mod leaving;
@@ -20,6 +21,7 @@ mod settle;
 mod side;
 mod stored;
 
+pub(crate) use inspect::SideTable;
 pub use kind::{JoinKind, Side};
 pub use side::{JoinEviction, JoinRange, JoinSide};
 
@@ -28,7 +30,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_physical_expr::PhysicalExpr;
 use fluvial_core::{
     BatchInfo, Error, EventDuration, EvictWatermark, KeyGroupCount, Operator, OperatorRun,
-    OutputMode, Result, StateField, StateSchema,
+    OutputMode, Result, StateField, StateLayout, StateSchema,
 };
 use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
 use side::Condition;
@@ -269,10 +271,7 @@ impl Operator for StreamJoin {
     }
 
     fn state_schema(&self) -> StateSchema {
-        let named = |name: String, field: &Field| StateField {
-            name,
-            data_type: field.data_type().to_string(),
-        };
+        let named = |name: String, field: &Field| StateField::of(name, field.data_type());
         let [left, right] = &self.config.sides;
         let keys = left.keys.iter().zip(&right.keys).map(|(l, r)| {
             let (l, r) = (left.input.field(*l), right.input.field(*r));
@@ -298,6 +297,7 @@ impl Operator for StreamJoin {
             keys,
             values: values.collect(),
             meaning,
+            layout: Some(StateLayout::default()),
         }
     }
 

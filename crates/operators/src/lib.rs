@@ -23,6 +23,7 @@ mod aggregation;
 mod dedup;
 mod error;
 mod event_time;
+pub mod inspect;
 mod join;
 mod limit;
 mod session;

@@ -5,7 +5,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt64Arr
 use arrow::datatypes::{DataType, SchemaRef, UInt64Type};
 use fluvial_core::{
     BatchInfo, Error, EvictWatermark, KeyGroupCount, Operator, OperatorCounts, OperatorRun,
-    OutputMode, Prefetch, Result, StateField, StateSchema, StateStore,
+    OutputMode, Prefetch, Result, StateField, StateLayout, StateSchema, StateStore,
 };
 use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
 use std::collections::{BTreeMap, VecDeque};
@@ -59,12 +59,10 @@ impl Operator for Limit {
             kind: self.kind().to_owned(),
             format: 1,
             keys: Vec::new(),
-            values: vec![StateField {
-                name: "count".to_owned(),
-                data_type: DataType::UInt64.to_string(),
-            }],
+            values: vec![StateField::of("count", &DataType::UInt64)],
             // Spark lets a limit change; what has passed is counted either way.
             meaning: BTreeMap::new(),
+            layout: Some(StateLayout::default()),
         }
     }
 
@@ -273,6 +271,15 @@ mod tests {
         assert_eq!(run(&[1, 2]), (vec![1, 2], [1, 1, 0]));
         assert_eq!(run(&[3, 4, 5, 6]), (vec![3, 4], [1, 1, 0]));
         assert_eq!(run(&[7, 8, 9]), (vec![], [1, 0, 0]));
+    }
+
+    #[test]
+    fn what_has_passed_is_shown_without_the_query() {
+        use crate::inspect::{StateView, testing::shown};
+        let (case, mut contents) = (Case::new(4), Contents::new());
+        case.run(&mut contents, &[1, 2]);
+        assert_eq!(shown(&case.0, &StateView::Entries, &contents), ["value={count: 2}"]);
+        assert_eq!(shown(&case.0, &StateView::Bytes, &contents).len(), 1);
     }
 
     #[test]

@@ -5,9 +5,12 @@
 //! between two sessions makes one of them. As in the plain aggregation, DataFusion aggregates rows
 //! of exactly the same session below, and aggregates go through `GroupsAccumulator`.
 
+mod inspect;
 mod merge;
 mod run;
 mod state;
+
+pub(crate) use inspect::SessionTable;
 
 use crate::aggregation::accumulators::Aggregate;
 use crate::event_time::EventTimeKey;
@@ -16,7 +19,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
 use fluvial_core::{
     BatchInfo, Error, EvictWatermark, KeyGroupCount, Operator, OperatorRun, OutputMode, Result,
-    StateField, StateSchema,
+    StateField, StateLayout, StateSchema, TimeColumn, TimeKind,
 };
 use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
 use std::collections::BTreeMap;
@@ -165,10 +168,7 @@ impl Operator for SessionAggregation {
     }
 
     fn state_schema(&self) -> StateSchema {
-        let field = |f: &FieldRef| StateField {
-            name: f.name().clone(),
-            data_type: f.data_type().to_string(),
-        };
+        let field = |f: &FieldRef| StateField::of(f.name(), f.data_type());
         StateSchema {
             kind: self.kind().to_owned(),
             format: FORMAT,
@@ -176,6 +176,13 @@ impl Operator for SessionAggregation {
             values: self.config.aggregates.iter().flat_map(|a| &a.state).map(field).collect(),
             // The gap may change: a stored session keeps its end.
             meaning: BTreeMap::new(),
+            layout: Some(StateLayout {
+                event_time: Some(TimeColumn {
+                    column: self.config.session,
+                    kind: TimeKind::Session,
+                }),
+                ..StateLayout::default()
+            }),
         }
     }
 

@@ -62,6 +62,7 @@ mod group_function;
 mod group_state;
 mod grouped;
 mod handles;
+mod inspect;
 mod layout;
 mod lists;
 mod maps;
@@ -84,6 +85,8 @@ pub use column::ColumnWriter;
 pub use declare::{Variable, Variables};
 pub use definition::{Transform, TransformWithState};
 pub use group_state::{GroupState, GroupTimeout};
+pub(crate) use inspect::{TimerTable, VariableTable};
+
 pub use handles::{ListState, MapState, ValueState};
 pub use processor::{ExpiredTimer, HandlerError, HandlerResult, StatefulProcessor, TimeMode};
 pub use rows::{InputRow, InputRows, Key};

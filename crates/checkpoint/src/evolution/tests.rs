@@ -1,5 +1,7 @@
 use super::*;
-use fluvial_core::{ErrorKind, OperatorId, OutputMode, SourceId, StateSchema, StoreName};
+use fluvial_core::{
+    ErrorKind, OperatorId, OutputMode, SourceId, StateLayout, StateSchema, StoreName, TimeKind,
+};
 
 fn field(name: &str, data_type: &str) -> StateField {
     StateField { name: name.into(), data_type: data_type.into() }
@@ -17,6 +19,7 @@ fn query() -> QueryShape {
         keys: vec![field("a", "Int64"), field("b", "Int64")],
         values: vec![field("count(*)", "Int64"), field("sum(v)", "Int64")],
         meaning: [("window size".into(), "10 minutes".into())].into(),
+        layout: None,
     };
     let shape = OperatorShape { schema, stores: vec![StoreName::new("default").unwrap()] };
     QueryShape {
@@ -184,4 +187,20 @@ fn variables_of_a_processor_come_and_go_but_stay_what_they_are() {
     assert_eq!(columns, "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE");
     let ttl = conditions(&[("a", "ValueState<n: Int64> with TTL")], "with TTL");
     assert_eq!(ttl, "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE");
+}
+
+#[test]
+fn another_event_time_among_the_keys_is_refused() {
+    let timed = |column: Option<usize>| {
+        let event_time = column.map(|column| TimeColumn { column, kind: TimeKind::Instant });
+        with_schema(|s| s.layout = Some(StateLayout { event_time, ..StateLayout::default() }))
+    };
+    compare(&timed(Some(0)), &timed(Some(0))).unwrap();
+    // What an earlier version wrote says nothing about it.
+    compare(&query(), &timed(Some(0))).unwrap();
+    for other in [Some(1), None] {
+        let error = compare(&timed(Some(0)), &timed(other)).unwrap_err();
+        assert_eq!(error.condition(), Some("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"));
+        assert!(error.message().contains("event time among its keys was a and is"), "{error}");
+    }
 }

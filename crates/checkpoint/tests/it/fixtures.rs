@@ -38,6 +38,7 @@ fn plan() -> Plan {
         keys: vec![field("k", "Utf8")],
         values: vec![field("count(1)", "Int64")],
         meaning: [("window size".into(), "10m".into())].into(),
+        layout: None,
     };
     let shape = OperatorShape { schema, stores: vec![StoreName::new("default").unwrap()] };
     let files = SourceShape { kind: "files".into(), description: "Files[/in]".into() };

@@ -279,3 +279,26 @@ fn the_state_schema_names_columns_and_meaning() {
     assert_eq!(names(&schema.values), ["n[count]", "total[sum]"]);
     assert_eq!(schema.meaning["window_size"], "5 minutes");
 }
+
+#[test]
+fn groups_are_shown_without_their_query() {
+    let rows = [row("a", 1., 7), row("a", 2., 2), (None, None, None)];
+    let mut windows = Query::new(group_by_window(5), OutputMode::Update);
+    windows.run(&rows, None, None);
+    let shown = [
+        "key={window: null, k: null} value={n[count]: 1, total[sum]: null}",
+        "key={window: {start: 1970-01-01T00:00:00Z, end: 1970-01-01T00:05:00Z}, k: a} \
+         value={n[count]: 2, total[sum]: 9}",
+    ];
+    assert_eq!(windows.shown(), shown);
+    let mut keys = Query::new(group_by_key(), OutputMode::Update);
+    keys.run(&rows, None, None);
+    let shown = [
+        "key={k: a} value={n[count]: 2, total[sum]: 9}",
+        "key={k: null} value={n[count]: 1, total[sum]: null}",
+    ];
+    assert_eq!(keys.shown(), shown);
+    let mut all = Query::new(harness::global(), OutputMode::Complete);
+    all.run_without_rows();
+    assert_eq!(all.shown(), ["value={n[count]: 0, total[sum]: null}"]);
+}

@@ -127,6 +127,11 @@ fn names(names: impl IntoIterator<Item = impl AsRef<[u8]>>) -> BinaryArray {
     BinaryArray::from_iter_values(names)
 }
 
+/// The keys of a group, without lists and directories.
+pub(super) fn keys_of(group: KeyGroup) -> KeyRange {
+    KeyRange { start: group.prefix().to_vec(), end: directory_name(group) }
+}
+
 /// Whether a state key is one of a list or directory.
 #[cfg(test)]
 pub(super) fn is_of_lists(key: &[u8]) -> bool {

@@ -258,3 +258,26 @@ fn what_cannot_be_is_refused() {
     assert!(run.push(0, empty, &mut store).is_err());
     assert!(run.push(1, batch(&[]), &mut store).is_err());
 }
+
+#[test]
+fn keys_are_shown_without_their_query() {
+    use crate::inspect::{StateView, testing::shown};
+    let rows =
+        vec![batch(&[(Some("a"), Some(1.), 1), (None, Some(2.), 2), (Some("a"), Some(3.), 3)])];
+    let keys = |dedup: Dedup| {
+        let mut contents = Contents::new();
+        run(&dedup, &mut contents, rows.clone(), info(None, None));
+        shown(&dedup, &StateView::Entries, &contents)
+    };
+    assert_eq!(
+        keys(Dedup::new(schema(), vec![0], Some(1)).unwrap()),
+        ["key={k: a}", "key={k: null}"]
+    );
+    let timed = keys(Dedup::new(schema(), vec![0, 1], Some(1)).unwrap());
+    assert_eq!(timed.len(), 3);
+    assert_eq!(timed[0], "key={k: a, ts: 1970-01-01T00:01:00Z}");
+    let delay = EventDuration(MINUTE);
+    let within = keys(Dedup::within_watermark(schema(), vec![0], 1, delay).unwrap());
+    assert_eq!(within[0], "key={k: a} value={expiresAtMicros: 120000000}");
+    assert_eq!(within.len(), 2, "lists of keys by expiry are no keys");
+}

@@ -122,6 +122,20 @@ pub(super) fn parse_point(key: &[u8]) -> Option<(&[u8], &[u8], u32)> {
     Some((&front[..GROUP_BYTES], row, u32::from_be_bytes(number.try_into().ok()?)))
 }
 
+/// Where the rows of `group` and `side` lie, with and without a time in front.
+pub(super) fn rows_of(group: KeyGroup, side: Side) -> [KeyRange; 2] {
+    let [high, low] = group.prefix();
+    [POINT, TIMED].map(|base| KeyRange::prefix(&[high, low, space(base, side)]))
+}
+
+/// The group and key of a chunk in either space, as the key codec made them.
+pub(super) fn parse_chunk(chunk: &[u8]) -> Option<Vec<u8>> {
+    let space = *chunk.get(GROUP_BYTES)?;
+    let front = if space < TIMED { POINT_FRONT } else { TIMED_FRONT };
+    let row = chunk.get(front..chunk.len().checked_sub(NUMBER_BYTES)?)?;
+    Some([&chunk[..GROUP_BYTES], row].concat())
+}
+
 /// Every row of `group` and `side` whose key has a time at or before `until`.
 pub(super) fn timed_until(group: KeyGroup, side: Side, until: EventTime) -> KeyRange {
     until_range(group, space(TIMED, side), until)

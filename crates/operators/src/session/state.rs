@@ -104,7 +104,11 @@ impl Codecs {
 }
 
 /// The column of sessions, as the plan has it.
-fn windows(sessions: &Sessions, data_type: &DataType) -> Result<ArrayRef> {
+pub(super) fn windows(
+    starts: &TimestampMicrosecondArray,
+    ends: &TimestampMicrosecondArray,
+    data_type: &DataType,
+) -> Result<ArrayRef> {
     let DataType::Struct(fields) = data_type else {
         return Err(Error::invalid(format!("a session is a struct, not {data_type}")));
     };
@@ -114,7 +118,7 @@ fn windows(sessions: &Sessions, data_type: &DataType) -> Result<ArrayRef> {
             _ => Arc::new(times.clone()),
         }
     };
-    let edges = [("start", &sessions.starts), ("end", &sessions.ends)];
+    let edges = [("start", starts), ("end", ends)];
     let column = |name: &str| edges.iter().find(|(edge, _)| *edge == name).map(|(_, times)| times);
     let columns = fields
         .iter()
@@ -130,7 +134,8 @@ fn windows(sessions: &Sessions, data_type: &DataType) -> Result<ArrayRef> {
 pub(super) fn evaluate(config: &Config, sessions: Sessions) -> Result<RecordBatch> {
     let rows = sessions.starts.len();
     let mut columns = sessions.keys.clone();
-    columns.insert(config.session, windows(&sessions, config.groups[config.session].data_type())?);
+    let session = config.groups[config.session].data_type();
+    columns.insert(config.session, windows(&sessions.starts, &sessions.ends, session)?);
     let mut accumulators = Accumulators::new(&config.aggregates)?;
     let groups: Vec<usize> = (0..rows).collect();
     accumulators.merge(&sessions.states, &groups, rows)?;

@@ -260,3 +260,26 @@ fn what_cannot_be_is_refused() {
     let keys = vec![Arc::clone(&key), key];
     assert!(SessionAggregation::new(keys, 0, aggregates(), SessionTime::EventTime).is_err());
 }
+
+#[test]
+fn sessions_are_shown_without_their_query() {
+    use crate::inspect::{StateView, testing};
+    for mode in [OutputMode::Append, OutputMode::Complete] {
+        let mut query = Query::new(mode);
+        query.step(
+            &[(Some("a"), 1., 5., 3), (Some("a"), 2., 5., 4), (None, 9., 1., 5)],
+            None,
+            None,
+        );
+        let shown = [
+            "key={session_window: {start: 1970-01-01T00:01:00, end: 1970-01-01T00:07:00}, k: a} \
+             value={n[count]: 2, total[sum]: 7, first[first_value]: 3, \
+             first[first_value_is_set]: true}",
+            "key={session_window: {start: 1970-01-01T00:09:00, end: 1970-01-01T00:10:00}, k: null} \
+             value={n[count]: 1, total[sum]: 5, first[first_value]: 5, \
+             first[first_value_is_set]: true}",
+        ];
+        let found = testing::shown(&query.sessions, &StateView::Entries, &query.contents);
+        assert_eq!(found, shown);
+    }
+}

@@ -9,8 +9,7 @@ use super::state_row::StateRow;
 use super::stored::Stored;
 use super::values::Values;
 use arrow::datatypes::Fields;
-use fluvial_core::{Error, Result, StateField};
-use std::fmt;
+use fluvial_core::{Error, Result, StateField, StateVariable, VariableKind as Kind};
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -62,22 +61,9 @@ impl From<&str> for Variable {
     }
 }
 
-/// The kinds of variables, named as in Spark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Value,
-    List,
-    Map,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Value => "ValueState",
-            Self::List => "ListState",
-            Self::Map => "MapState",
-        })
-    }
+/// Columns as they are recorded.
+pub(super) fn state_fields(fields: &Fields) -> Vec<StateField> {
+    fields.iter().map(|field| StateField::of(field.name(), field.data_type())).collect()
 }
 
 /// A declared variable.
@@ -115,6 +101,17 @@ impl Declared {
         let ttl = self.ttl_ms.is_some();
         let data_type = Self::description(self.kind, &self.key_fields, &self.fields, ttl);
         StateField { name: self.name.clone(), data_type }
+    }
+
+    /// What a reader needs who has no query.
+    pub(super) fn state_variable(&self) -> StateVariable {
+        StateVariable {
+            name: self.name.clone(),
+            kind: self.kind,
+            keys: state_fields(&self.key_fields),
+            values: state_fields(&self.fields),
+            expires: self.ttl_ms.is_some(),
+        }
     }
 }
 

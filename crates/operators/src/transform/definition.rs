@@ -1,13 +1,13 @@
 //! `Transform`, a processor with its declarations, and `TransformWithState`, the operator.
 
-use super::declare::{Declared, Variables};
+use super::declare::{self, Declared, Variables};
 use super::processor::{StatefulProcessor, TimeMode};
 use super::run::Run;
 use crate::watermark::OutputWatermark;
 use arrow::datatypes::{DataType, Fields, Schema, SchemaRef, TimeUnit};
 use fluvial_core::{
     BatchInfo, Error, EvictWatermark, KeyGroupCount, Operator, OperatorRun, OutputMode, Result,
-    StateField, StateSchema,
+    StateLayout, StateSchema,
 };
 use fluvial_state::{KeyCodec, KeyLayout};
 use std::collections::BTreeMap;
@@ -257,20 +257,16 @@ impl Operator for TransformWithState {
         StateSchema {
             kind: self.kind().to_owned(),
             format: FORMAT,
-            keys: self
-                .config
-                .keys
-                .iter()
-                .map(|field| StateField {
-                    name: field.name().clone(),
-                    data_type: field.data_type().to_string(),
-                })
-                .collect(),
+            keys: declare::state_fields(&self.config.keys),
             values: variables.iter().map(Declared::state_field).collect(),
             meaning: BTreeMap::from([
                 ("outputMode".to_owned(), mode.to_owned()),
                 ("timeMode".to_owned(), time_mode.to_string()),
             ]),
+            layout: Some(StateLayout {
+                event_time: None,
+                variables: variables.iter().map(Declared::state_variable).collect(),
+            }),
         }
     }
 

@@ -85,6 +85,23 @@ pub(super) fn inside(variable: &[u8]) -> KeyRange {
     KeyRange::prefix(variable).after(variable)
 }
 
+/// Every entry of a variable in a group.
+pub(super) fn all(group: KeyGroup, id: VariableId) -> KeyRange {
+    KeyRange::prefix(&join(&[&group.prefix(), &[VARIABLE], &id]))
+}
+
+/// What lies behind the name of the variable in the key of an entry: `[group] [key] [suffix]`.
+pub(super) fn parse_entry(entry: &[u8]) -> Result<Vec<u8>> {
+    let (group, rest) = entry.split_at_checked(GROUP_BYTES).unwrap_or_default();
+    let key = rest.get(1 + ID_BYTES..);
+    key.map(|key| join(&[group, key])).ok_or_else(|| Error::corrupt("an entry's key is cut"))
+}
+
+/// All timers of a group, by time.
+pub(super) fn timers(group: KeyGroup) -> KeyRange {
+    KeyRange::prefix(&join(&[&group.prefix(), &[TIMER_BY_TIME]]))
+}
+
 /// Every entry of a variable in a group, whatever its type was.
 pub(super) fn named(group: KeyGroup, name: &str) -> KeyRange {
     let id = variable_id(name, "");

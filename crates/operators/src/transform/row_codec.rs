@@ -8,6 +8,7 @@ use fluvial_state::ValueCodec;
 use std::sync::Arc;
 
 /// Encodes and decodes rows of a variable.
+#[derive(Debug)]
 pub(super) struct RowCodec {
     fields: Fields,
     expires: bool,

@@ -1,7 +1,6 @@
 //! One batch of a processor on one partition.
 
 use super::call::{Call, Scope};
-use super::declare::Kind;
 use super::definition::Config;
 use super::grouped::{BLOCK_KEYS, Grouped, Handful, Handfuls};
 use super::layout;
@@ -16,7 +15,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use fluvial_core::{
     BatchId, BatchInfo, BatchTime, Error, KeyGroup, KeyRange, OperatorCounts, OperatorRun,
-    Prefetch, Result, StateStore,
+    Prefetch, Result, StateStore, VariableKind as Kind,
 };
 use fluvial_state::KeyCodec;
 use std::collections::BTreeMap;

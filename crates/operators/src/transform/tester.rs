@@ -250,6 +250,12 @@ impl TransformTester {
         ask(&mut Call { scope: &mut scope, block: &block, at: 0, state: &self.state })
     }
 
+    /// The state as a table.
+    #[cfg(test)]
+    pub(super) fn shown(&self, view: &crate::inspect::StateView) -> Vec<String> {
+        crate::inspect::testing::shown_of(&self.operator, view, &self.state)
+    }
+
     /// How many entries of any sort the state has, indexes included.
     #[cfg(test)]
     pub(super) fn entries_of_any_sort(&self) -> usize {

@@ -65,6 +65,15 @@ impl RowCheck {
         Self { columns: types.iter().map(shape).collect() }
     }
 
+    /// What follows the row that `bytes` begin with.
+    pub(crate) fn after<'a>(
+        &self,
+        bytes: &'a [u8],
+        scratch: &mut Scratch,
+    ) -> Result<&'a [u8], Damage> {
+        walk_all(&self.columns, bytes, scratch)
+    }
+
     /// Checks that `row` is exactly one row.
     pub(crate) fn check(&self, row: &[u8], scratch: &mut Scratch) -> Result<(), Damage> {
         match walk_all(&self.columns, row, scratch)? {

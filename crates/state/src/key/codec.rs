@@ -246,6 +246,28 @@ impl KeyCodec {
         Ok(DecodedKeys { columns, times })
     }
 
+    /// Takes each of `keys` apart that is `[group][key]` and something behind it: what this codec
+    /// made of layout [`KeyLayout::Key`], and the rest.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if a key begins with something else.
+    pub fn split_off<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]>,
+    ) -> Result<(BinaryArray, Vec<&'k [u8]>)> {
+        let (mut fronts, mut rests) = (Vec::new(), Vec::new());
+        let mut scratch = Scratch::default();
+        for (i, key) in keys.enumerate() {
+            let bad = |what: &str| Error::corrupt(format!("state key {i} of a scan: {what}"));
+            let columns = key.get(GROUP_BYTES..).ok_or_else(|| bad("it is cut"))?;
+            let rest = self.check.after(columns, &mut scratch).map_err(bad)?;
+            fronts.push(&key[..key.len() - rest.len()]);
+            rests.push(rest);
+        }
+        Ok((BinaryArray::from_iter_values(fronts), rests))
+    }
+
     /// Every key of `group` whose time is at or before `until`: what a watermark expires. One
     /// range per group; keys without a time are never in it.
     ///

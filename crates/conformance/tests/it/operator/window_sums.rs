@@ -114,6 +114,7 @@ impl Operator for Sums {
             keys: Vec::new(),
             values: Vec::new(),
             meaning: BTreeMap::new(),
+            layout: None,
         }
     }
 

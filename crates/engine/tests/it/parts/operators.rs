@@ -32,6 +32,7 @@ fn schema_of(kind: &str, meaning: &[(&str, String)]) -> StateSchema {
         keys: Vec::new(),
         values: Vec::new(),
         meaning: meaning.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect(),
+        layout: None,
     }
 }
 

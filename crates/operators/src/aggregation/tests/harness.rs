@@ -2,6 +2,7 @@
 
 use super::super::Aggregation;
 use super::Row;
+use crate::inspect::{StateView, testing::shown};
 use crate::{EventTimeKey, WindowSpec, window_type};
 use arrow::array::{
     Array, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
@@ -197,6 +198,11 @@ impl Query {
     pub(super) fn run_values(&mut self, values: &ArrayRef) -> Outcome {
         let batch = partial(&self.aggregation, Vec::new(), values);
         self.push(batch, None, None)
+    }
+
+    /// The state as a table.
+    pub(super) fn shown(&self) -> Vec<String> {
+        shown(&self.aggregation, &StateView::Entries, &self.contents)
     }
 
     fn push(&mut self, batch: RecordBatch, late: Option<i64>, evict: Option<i64>) -> Outcome {

@@ -1,5 +1,6 @@
 //! Rows for joins, and a way to run batches of them.
 
+use crate::inspect::{StateView, testing::shown};
 use crate::join::keys::{GROUP_BYTES, parse_point};
 use crate::join::{JoinEviction, JoinKind, JoinRange, JoinSide, Side, StreamJoin, chunk};
 use arrow::array::{
@@ -163,6 +164,11 @@ impl Query {
             key_groups: KeyGroupCount::DEFAULT,
             batch_rows: self.batch_rows,
         }
+    }
+
+    /// The rows that wait, as a table.
+    pub(super) fn shown(&self, view: &StateView) -> Vec<String> {
+        shown(&self.join, view, &self.contents)
     }
 
     /// Runs a batch; returns its rows as sorted text, and its counts.

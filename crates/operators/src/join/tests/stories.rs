@@ -180,3 +180,24 @@ fn modes_and_batches_without_data() {
     right.eviction = JoinEviction::Never;
     assert!(StreamJoin::new(JoinKind::Inner, [left, right], vec![false; 2], None, None).is_err());
 }
+
+#[test]
+fn rows_that_wait_are_shown_without_their_query() {
+    use crate::inspect::StateView;
+    use crate::join::Side;
+    let mut query = Query::new(ranged(JoinKind::Left, within(0, 5)));
+    query.run(&[r(1, 10, 1), r(1, 11, 2), r(2, 10, 3)], &[r(1, 10, 4)], marks(None, None));
+    let left = query.shown(&StateView::Side(Side::Left));
+    let shown = [
+        "key={k: 1.0} value={k: 1.0, t: 1970-01-01T00:00:10, v: 1, matched: true}",
+        "key={k: 1.0} value={k: 1.0, t: 1970-01-01T00:00:11, v: 2, matched: false}",
+        "key={k: 2.0} value={k: 2.0, t: 1970-01-01T00:00:10, v: 3, matched: false}",
+    ];
+    assert_eq!(left, shown);
+    assert_eq!(query.shown(&StateView::Side(Side::Right)).len(), 1);
+    let mut query = Query::new(keyed(JoinKind::Left));
+    query.run(&[r(1, 10, 1), r(2, 10, 2)], &[r(1, 10, 4)], marks(None, None));
+    let shown = "key={k: 1.0, t: 1970-01-01T00:00:10} \
+                 value={k: 1.0, t: 1970-01-01T00:00:10, v: 1, matched: true}";
+    assert_eq!(query.shown(&StateView::Side(Side::Left))[0], shown);
+}

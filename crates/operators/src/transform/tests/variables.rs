@@ -391,3 +391,56 @@ fn a_processor_is_closed_once() {
     drop(tester);
     assert_eq!(closed.load(SeqCst), 1);
 }
+
+/// Every kind of variable, and a timer.
+#[derive(Default)]
+struct Everything {
+    value: ValueState<i64>,
+    list: ListState<i64>,
+    map: MapState<String, (i64, Option<String>)>,
+}
+
+impl StatefulProcessor for Everything {
+    fn init(&mut self, variables: &mut Variables) -> fluvial_core::Result<()> {
+        self.value = variables.value("last")?;
+        self.list = variables.list(Variable::named("all").ttl(Duration::from_secs(1)))?;
+        self.map = variables.map("by")?;
+        Ok(())
+    }
+
+    fn handle_input_rows(
+        &self,
+        key: &Key<'_>,
+        rows: InputRows<'_>,
+        call: &mut Call<'_>,
+    ) -> HandlerResult {
+        let name = key.at::<&str>(0)?;
+        for row in rows {
+            let value = row.get::<i64>("v")?;
+            self.value.update(call, value)?;
+            self.list.append(call, value)?;
+            self.map.update(call, format!("{name}{value}"), (value, None))?;
+            call.register_timer(1_000_000 + value)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn variables_and_timers_are_shown_without_their_processor() {
+    use crate::inspect::StateView;
+    let mut tester = tester(Everything::default(), TimeMode::ProcessingTime);
+    tester.run(&[("a", 7), ("a", 8), ("ab", 9)]).unwrap();
+    let shown = |view: StateView| tester.shown(&view);
+    let variable = |name: &str| shown(StateView::Variable(name.to_owned()));
+    assert_eq!(variable("last"), ["key={k: ab} value={value: 9}", "key={k: a} value={value: 8}"]);
+    let all = [7, 8].map(|value| {
+        format!("key={{k: a}} list_element={{value: {value}}} expiration_timestamp_ms=1000")
+    });
+    assert_eq!(variable("all")[1..], all);
+    assert_eq!(variable("all").len(), 3, "the length of a list is no element");
+    let by = "key={k: a} user_map_key={value: a7} user_map_value={_1: 7, _2: null}";
+    assert_eq!(variable("by")[1], by);
+    assert_eq!(variable("by").len(), 3);
+    assert_eq!(shown(StateView::Timers)[1], "key={k: a} expiration_timestamp_ms=1000007");
+}
