@@ -16,7 +16,7 @@ mod retention;
 mod world;
 
 pub use crashes::{commit_is_atomic_under_crashes, faults_do_no_damage, is_replayable};
-pub use damage::{damage_is_found, gone_is_said};
+pub use damage::{damage_is_found, gone_is_said, verified_is_readable};
 pub use handles::{
     drop_aborts, handles_are_isolated, has_its_groups_only, reads_its_writes, scans_in_order,
     the_first_stays, unchanged_is_free,
@@ -55,6 +55,7 @@ macro_rules! state_backend {
             retention_deletes
             damage_is_found
             gone_is_said
+            verified_is_readable
         ]);
     };
     (@laws $name:ident, $make:expr, [$($law:ident)*]) => {

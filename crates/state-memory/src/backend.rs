@@ -1,5 +1,6 @@
 //! The backend.
 
+use crate::budget::{Account, Budget, Taken};
 use crate::cache::Cache;
 use crate::load::Parts;
 use crate::objects::{Created, Objects};
@@ -9,11 +10,12 @@ use crate::settings::Settings;
 use crate::store::{MemoryStore, Origin};
 use crate::table::Table;
 use crate::token::{FrameRef, ObjectName, Token};
+use crate::verify;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fluvial_core::{
     Change, Error, KeyGroupRange, Result, RunId, SealedStore, Snapshot, StateBackend, StateStore,
-    StateVersion, StoreId,
+    StateVersion, StoreId, Verification,
 };
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -38,14 +40,25 @@ pub struct MemoryBackend {
     settings: Settings,
     attempts: AtomicU64,
     cache: Arc<Cache>,
+    account: Option<Account>,
 }
 
 impl MemoryBackend {
     /// A backend that keeps its objects under `root`. No two processes may have the same `run`.
     pub fn new(store: Arc<dyn ObjectStore>, root: Path, run: RunId, settings: Settings) -> Self {
         let objects = Objects::new(store, root);
-        let cache = Arc::new(Cache::new(run.clone()));
-        Self { objects, run, settings, attempts: AtomicU64::new(0), cache }
+        let cache = Arc::new(Cache::new(run.clone(), None));
+        Self { objects, run, settings, attempts: AtomicU64::new(0), cache, account: None }
+    }
+
+    /// The same within a budget, which others may share. `owner` says in errors whose state it is:
+    /// `query clicks`.
+    #[must_use]
+    pub fn within(mut self, budget: Arc<Budget>, owner: impl Into<String>) -> Self {
+        let account = Account { budget, owner: owner.into() };
+        self.cache = Arc::new(Cache::new(self.run.clone(), Some(account.clone())));
+        self.account = Some(account);
+        self
     }
 
     /// Bytes of memory held for all stores that are not open, roughly.
@@ -119,11 +132,20 @@ impl StateBackend for MemoryBackend {
             None => (parts.name(), Origin::Parts),
         };
         let base = self.base(id, groups, &parts, &name).await?;
-        let overlay = Overlay::new(&base);
-        let (id, settings, cache) = (id.clone(), self.settings, Arc::clone(&self.cache));
-        let store =
-            MemoryStore { id, groups, version, base, name, origin, overlay, settings, cache };
-        Ok(Box::new(store))
+        let taken = Taken::from(self.account.as_ref());
+        taken.check(id)?;
+        Ok(Box::new(MemoryStore {
+            id: id.clone(),
+            groups,
+            version,
+            overlay: Overlay::new(&base),
+            base,
+            name,
+            origin,
+            settings: self.settings,
+            cache: Arc::clone(&self.cache),
+            taken,
+        }))
     }
 
     async fn commit(&self, sealed: Vec<SealedStore>) -> Result<Vec<Snapshot>> {
@@ -178,5 +200,9 @@ impl StateBackend for MemoryBackend {
         let mut objects = self.objects.list().await?;
         objects.retain(|object| object.1.version < oldest && !needed.contains(object));
         self.objects.delete(objects).await
+    }
+
+    async fn verify(&self, snapshots: &[Snapshot], report: &dyn Verification) -> Result<()> {
+        verify::verify(&self.objects, snapshots, report).await
     }
 }

@@ -5,6 +5,7 @@
 //! opens its token: only then its writes become part of the base, and the others are forgotten.
 //! So a batch that is run again after a failed sink still finds the version it started from.
 
+use crate::budget::{Account, Taken};
 use crate::overlay::Overlay;
 use crate::pack::Ticket;
 use crate::table::Table;
@@ -23,6 +24,7 @@ type Key = (StoreId, KeyGroupRange);
 pub(crate) struct Cache {
     run: RunId,
     tickets: AtomicU64,
+    account: Option<Account>,
     slots: Mutex<BTreeMap<Key, Arc<Mutex<Slot>>>>,
 }
 
@@ -30,6 +32,7 @@ pub(crate) struct Cache {
 struct Slot {
     base: Option<(String, Arc<Table>)>,
     attempts: VecDeque<Attempt>,
+    taken: Taken,
 }
 
 #[derive(Debug)]
@@ -48,12 +51,16 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Cache {
     /// No version, for the process of `run`.
-    pub(crate) fn new(run: RunId) -> Self {
-        Self { run, tickets: AtomicU64::new(0), slots: Mutex::default() }
+    pub(crate) fn new(run: RunId, account: Option<Account>) -> Self {
+        Self { run, tickets: AtomicU64::new(0), account, slots: Mutex::default() }
     }
 
     fn slot(&self, id: &StoreId, groups: KeyGroupRange) -> Arc<Mutex<Slot>> {
-        Arc::clone(lock(&self.slots).entry((id.clone(), groups)).or_default())
+        let empty = || {
+            let taken = Taken::from(self.account.as_ref());
+            Arc::new(Mutex::new(Slot { taken, ..Slot::default() }))
+        };
+        Arc::clone(lock(&self.slots).entry((id.clone(), groups)).or_insert_with(empty))
     }
 
     /// The version called `name`, if it is in memory.
@@ -76,6 +83,7 @@ impl Cache {
         let mut slot = lock(&slot);
         slot.attempts.retain(|attempt| attempt.name == name);
         slot.base = Some((name.to_owned(), Arc::clone(table)));
+        slot.account();
     }
 
     /// Keeps the writes of an attempt over the version called `name`.
@@ -95,6 +103,7 @@ impl Cache {
             if slot.attempts.len() > ATTEMPTS_MAX {
                 slot.attempts.pop_front();
             }
+            slot.account();
         }
         ticket
     }
@@ -137,7 +146,15 @@ impl Slot {
         elected.writes.apply_to(&mut table);
         let table = Arc::new(table);
         self.base = Some((name.to_owned(), Arc::clone(&table)));
+        self.account();
         Some(table)
+    }
+
+    /// Takes what is held now from the budget.
+    fn account(&mut self) {
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.set(|| self.held());
+        self.taken = taken;
     }
 
     fn held(&self) -> usize {

@@ -38,6 +38,7 @@
 
 mod arena;
 mod backend;
+mod budget;
 mod cache;
 mod codec;
 mod frame;
@@ -55,7 +56,9 @@ mod settings;
 mod store;
 mod table;
 mod token;
+mod verify;
 
 pub use backend::MemoryBackend;
+pub use budget::Budget;
 pub use inspect::{FrameSummary, TokenSummary, inspect_frame, inspect_token};
 pub use settings::{Compression, Settings};

@@ -47,7 +47,7 @@ impl Objects {
         Self { store, root, limits: Limits::USUAL }
     }
 
-    fn path(&self, id: &StoreId, name: &ObjectName) -> Path {
+    pub(crate) fn path(&self, id: &StoreId, name: &ObjectName) -> Path {
         let Self { root, .. } = self;
         root.clone().join(id.operator.as_str()).join(id.store.as_str()).join(name.to_string())
     }
@@ -91,19 +91,24 @@ impl Objects {
 
     /// Reads a frame and checks it.
     pub(crate) async fn read(&self, id: &StoreId, frame: &FrameRef) -> Result<Bytes> {
-        let FrameRef { object, offset, length, crc32 } = frame;
-        let path = self.path(id, object);
-        let place = format!("state of {id} in {path}");
-        let bytes = match self.store.get_range(&path, *offset..offset + length).await {
+        let path = self.path(id, &frame.object);
+        let read = self.read_at(&path, frame).await;
+        read.map_err(|error| error.at(format_args!("state of {id} in {path}")))
+    }
+
+    /// As [`Self::read`]; errors do not say where.
+    pub(crate) async fn read_at(&self, path: &Path, frame: &FrameRef) -> Result<Bytes> {
+        let FrameRef { offset, length, crc32, .. } = frame;
+        let bytes = match self.store.get_range(path, *offset..offset + length).await {
             Ok(bytes) => bytes,
-            Err(object_store::Error::NotFound { .. }) => return Err(gone(&place)),
-            Err(error) => return Err(self.explain(&path, frame, error).await.at(place)),
+            Err(object_store::Error::NotFound { .. }) => return Err(gone()),
+            Err(error) => return Err(self.explain(path, frame, error).await),
         };
         if bytes.len() as u64 != *length {
-            return Err(damaged("it is cut").at(place));
+            return Err(damaged("it is cut"));
         }
         if crc32fast::hash(&bytes) != *crc32 {
-            return Err(damaged("the checksum does not match").at(place));
+            return Err(damaged("the checksum does not match"));
         }
         Ok(bytes)
     }
@@ -154,11 +159,9 @@ fn damaged(what: &str) -> Error {
         .with_condition("STATE_STORE_CORRUPT")
 }
 
-fn gone(place: &str) -> Error {
-    Error::not_found(format!(
-        "{place}: it is gone; restore it from a backup, or start with a new checkpoint"
-    ))
-    .with_condition("CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS")
+fn gone() -> Error {
+    Error::not_found("it is gone; restore it from a backup, or start with a new checkpoint")
+        .with_condition("CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS")
 }
 
 /// The same bytes in parts of nearly equal size, none copied.

@@ -1,5 +1,6 @@
 //! An open store.
 
+use crate::budget::Taken;
 use crate::cache::Cache;
 use crate::codec::{clip, group_of};
 use crate::frame::{FrameWriter, Kind, frame};
@@ -48,6 +49,8 @@ pub(crate) struct MemoryStore {
     pub(crate) settings: Settings,
     /// Where the writes wait for their election.
     pub(crate) cache: Arc<Cache>,
+    /// What the writes take of the budget.
+    pub(crate) taken: Taken,
 }
 
 impl MemoryStore {
@@ -61,6 +64,13 @@ impl MemoryStore {
                 self.id
             );
         }
+    }
+
+    /// Takes what the writes hold now from the budget.
+    fn take(&mut self) -> Result<()> {
+        let overlay = &self.overlay;
+        self.taken.set(|| overlay.held());
+        self.taken.check(&self.id)
     }
 
     /// The frame to store, and the frames before it. Everything is written when there is nothing
@@ -134,7 +144,7 @@ impl StateStore for MemoryStore {
         assert_eq!(values.null_count(), 0, "a state value is not null");
         self.assert_own(keys);
         self.overlay.put_many(&self.base, keys, values);
-        Ok(())
+        self.take()
     }
 
     fn put_absent(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<BooleanBuffer> {
@@ -142,17 +152,22 @@ impl StateStore for MemoryStore {
         assert!(values.null_count() == 0, "a state value is not null");
         self.assert_own(keys);
         let written = self.overlay.put_absent(&self.base, keys, values);
+        self.take()?;
         Ok(BooleanBuffer::from(written))
     }
 
     fn delete_many(&mut self, keys: &BinaryArray) -> Result<()> {
         self.assert_own(keys);
         self.overlay.delete_many(&self.base, keys);
-        Ok(())
+        self.take()
     }
 
     fn delete_range(&mut self, range: &KeyRange) -> Result<u64> {
-        Ok(self.overlay.delete_range(&self.base, &clip(range, self.groups)))
+        let removed = self.overlay.delete_range(&self.base, &clip(range, self.groups));
+        // Less is held than before, whatever others hold.
+        let overlay = &self.overlay;
+        self.taken.set(|| overlay.held());
+        Ok(removed)
     }
 
     fn size(&self) -> StoreSize {

@@ -2,8 +2,9 @@
 
 use super::Make;
 use super::world::{Version, Write, put, show, step};
-use fluvial_core::{ErrorKind, Result};
+use fluvial_core::{Damage, ErrorKind, Result, Verification};
 use fluvial_sim::{Disk, block_on};
+use std::sync::{Mutex, PoisonError};
 
 /// The most places of a large object that are tried.
 const PLACES: usize = 64;
@@ -117,5 +118,54 @@ pub fn gone_is_said(make: Make<'_>) {
             let error = found(make, &disk, &version).expect_err("its object is gone");
             assert_eq!(error.kind(), ErrorKind::NotFound, "without {path}: {error}");
         }
+    }
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Told(Mutex<Vec<Damage>>);
+
+impl Verification for Told {
+    fn checked(&self, _: u64) {}
+
+    fn damaged(&self, damage: Damage) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(damage);
+    }
+}
+
+/// What a verification of the version by a new process tells.
+fn verified(make: Make<'_>, disk: &Disk, version: &Version) -> Vec<Damage> {
+    let told = Told::default();
+    let backend = make(disk.process().store());
+    block_on(backend.verify(&version.snapshots, &told)).expect("damage is no failure");
+    told.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Law 8 of the backend: verification tells of what opening and reading would find.
+///
+/// # Panics
+///
+/// If the law does not hold.
+pub fn verified_is_readable(make: Make<'_>) {
+    for batches in [one_batch(), many_batches()] {
+        let (disk, version) = world(make, &batches);
+        let told = verified(make, &disk, &version);
+        assert!(told.is_empty(), "nothing is damaged: {told:?}");
+        for path in disk.paths() {
+            let without = disk.fork();
+            without.remove(&path);
+            agrees(make, &without, &version, &format!("without {path}"));
+            for at in places(&disk, &path).into_iter().step_by(7) {
+                let damaged = disk.fork();
+                damaged.damage(&path, |bytes| bytes[at] ^= 1 << (at % 8));
+                agrees(make, &damaged, &version, &format!("{path} flipped at {at}"));
+            }
+        }
+    }
+}
+
+fn agrees(make: Make<'_>, disk: &Disk, version: &Version, how: &str) {
+    if found(make, disk, version).is_err() {
+        assert!(!verified(make, disk, version).is_empty(), "{how}: damage is not told");
     }
 }

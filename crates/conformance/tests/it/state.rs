@@ -103,6 +103,11 @@ fn damage_is_found_catches() {
 }
 
 #[test]
+fn verified_is_readable_catches() {
+    assert_caught(laws::verified_is_readable, Fault::VerifiesNothing);
+}
+
+#[test]
 fn gone_is_said_catches() {
     for fault in [Fault::GoneIsEmpty, Fault::GoneIsDamage] {
         assert_caught(laws::gone_is_said, fault);

@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod budget;
 mod memory;
+mod verify;
 
 use arrow::array::BinaryArray;
-use fluvial_core::RunId;
+use fluvial_core::{OperatorId, RunId, StoreId, StoreName};
 use fluvial_state_memory::{Compression, MemoryBackend, Settings};
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -18,6 +20,10 @@ fn backend(store: Arc<dyn ObjectStore>, settings: Settings) -> MemoryBackend {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     let run = RunId::new(format!("run-{}", RUNS.fetch_add(1, Ordering::Relaxed))).unwrap();
     MemoryBackend::new(store, Path::from("q/state"), run, settings)
+}
+
+fn id(store: &str) -> StoreId {
+    StoreId { operator: OperatorId::new("count").unwrap(), store: StoreName::new(store).unwrap() }
 }
 
 fn key_column<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> BinaryArray {

@@ -1,9 +1,8 @@
 //! What this backend promises beyond the laws: how little it reads and writes.
 
-use crate::{backend, key_column};
+use crate::{backend, id, key_column};
 use fluvial_core::{
-    ErrorKind, KeyGroupRange, KeyRange, OperatorId, RunId, Snapshot, StateBackend, StateStore,
-    StateVersion, StoreId, StoreName,
+    ErrorKind, KeyGroupRange, KeyRange, RunId, Snapshot, StateBackend, StateStore, StateVersion,
 };
 use fluvial_sim::{Disk, Op, block_on};
 use fluvial_state_memory::{Compression, MemoryBackend, Settings, inspect_frame, inspect_token};
@@ -11,10 +10,6 @@ use object_store::path::Path;
 
 const LEFT: KeyGroupRange = KeyGroupRange { start: 0, end: 4 };
 const RIGHT: KeyGroupRange = KeyGroupRange { start: 4, end: 8 };
-
-fn id(store: &str) -> StoreId {
-    StoreId { operator: OperatorId::new("count").unwrap(), store: StoreName::new(store).unwrap() }
-}
 
 async fn open(
     backend: &MemoryBackend,

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use fluvial_conformance::state::{Contents, ModelBackend, ModelStore};
 use fluvial_core::{
     Entries, Error, ErrorKind, KeyGroupRange, KeyRange, Prefetch, Result, RunId, SealedStore,
-    Snapshot, StateBackend, StateStore, StateVersion, StoreId, StoreSize,
+    Snapshot, StateBackend, StateStore, StateVersion, StoreId, StoreSize, Verification,
 };
 use futures::TryStreamExt;
 use object_store::path::Path;
@@ -43,6 +43,7 @@ pub(crate) enum Fault {
     DamageIsEmpty,
     GoneIsEmpty,
     GoneIsDamage,
+    VerifiesNothing,
 }
 
 type Shared = Arc<Mutex<Box<dyn StateStore>>>;
@@ -229,6 +230,13 @@ impl StateBackend for Saboteur {
         }
         self.newest.lock().unwrap().clone_from(&snapshots);
         Ok(snapshots)
+    }
+
+    async fn verify(&self, snapshots: &[Snapshot], report: &dyn Verification) -> Result<()> {
+        match self.fault {
+            Fault::VerifiesNothing => Ok(()),
+            _ => fluvial_core::verify::verify_by_reading(self, snapshots, report).await,
+        }
     }
 
     async fn retain(&self, live: &[Snapshot]) -> Result<()> {
