@@ -22,6 +22,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CheckpointCommand,
     },
+    /// Look into what queries remember.
+    State {
+        #[command(subcommand)]
+        command: StateCommand,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -29,6 +34,66 @@ pub(crate) enum CheckpointCommand {
     /// Show batches, offsets, watermarks and state, and what the next run will do.
     #[command(long_about = SHOW)]
     Show(Show),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StateCommand {
+    /// Show which stores a checkpoint has, and what can be read of them.
+    List(ListState),
+    /// Print the state of an operator as a table.
+    #[command(long_about = READ, after_help = READ_EXAMPLES)]
+    Read(ReadState),
+    /// Read and check every byte that a checkpoint references.
+    #[command(long_about = VERIFY)]
+    Verify(VerifyState),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ListState {
+    /// The checkpoint's folder: a path or a URL (s3://, gs://, az://).
+    pub(crate) checkpoint: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReadState {
+    /// The checkpoint's folder: a path or a URL (s3://, gs://, az://).
+    pub(crate) checkpoint: String,
+    /// The operator, by its name or position; needed if there are several.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) operator: Option<String>,
+    /// The store of the operator [default: its first].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) store: Option<String>,
+    /// The state after this batch [default: the newest].
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<u64>,
+    /// The side of a join: left or right.
+    #[arg(long, value_name = "SIDE")]
+    pub(crate) side: Option<String>,
+    /// A variable of a processor.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variable: Option<String>,
+    /// The timers of a processor.
+    #[arg(long)]
+    pub(crate) timers: bool,
+    /// Keys and values as they are stored.
+    #[arg(long)]
+    pub(crate) bytes: bool,
+    /// The most rows to print.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) limit: usize,
+    /// Set a setting, such as storage.aws_region; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) settings: Vec<Setting>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct VerifyState {
+    /// The checkpoint's folder, or one that holds several: a path or a URL (s3://, gs://, az://).
+    pub(crate) checkpoint: String,
+    /// Set a setting, such as storage.aws_region; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) settings: Vec<Setting>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -125,6 +190,31 @@ Show batches, offsets, watermarks and state, and what the next run will do.
 Only reads, so it is safe while a query runs. Entries that are damaged are named, and then the \
 exit code is 1.";
 
+const READ: &str = "\
+Print the state of an operator as a table.
+
+A row for each key, with the columns key and value, the partition and the key group. Of a join \
+the rows of one side are shown (--side), of a processor a variable (--variable) or its timers \
+(--timers). Any batch that is still retained can be read (--batch). Only reads, so it is safe \
+while a query runs.";
+
+const READ_EXAMPLES: &str = "\
+Examples:
+  fluvial state list .fluvial/checkpoints/page_views
+  fluvial state read .fluvial/checkpoints/page_views
+  fluvial state read s3://bucket/cp --operator join --side left --batch 41
+
+In SQL:
+  SELECT key.page, value FROM read_state('cp', operator => 'aggregate', batch => 3)";
+
+const VERIFY: &str = "\
+Read and check every byte that a checkpoint references.
+
+Plans, commits, what sources wrote beside them, and the state of every retained batch are read \
+again and compared with their checksums. What is damaged or missing is named, with its place in \
+the file, and then the exit code is 1. Only reads. While a query runs, old state may go away under \
+it and be called missing: then verify again.";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +226,7 @@ mod tests {
         let all = ["fluvial", "run"].iter().chain(args);
         Args::try_parse_from(all).map(|args| match args.command {
             Command::Run(run) => run,
-            other @ Command::Checkpoint { .. } => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         })
     }
 

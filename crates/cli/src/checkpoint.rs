@@ -1,6 +1,6 @@
 //! `fluvial checkpoint show`.
 
-mod read;
+pub(crate) mod read;
 mod show;
 #[cfg(test)]
 mod tests;

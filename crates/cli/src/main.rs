@@ -9,8 +9,9 @@ mod interrupt;
 mod progress;
 mod run;
 mod session;
+mod state;
 
-use crate::args::{Args, CheckpointCommand, Command};
+use crate::args::{Args, CheckpointCommand, Command, StateCommand};
 use crate::exit::Exit;
 use clap::Parser;
 use std::process::ExitCode;
@@ -44,5 +45,10 @@ async fn command(args: Args) -> anyhow::Result<Exit> {
         Command::Checkpoint { command: CheckpointCommand::Show(show) } => {
             checkpoint::show(&show).await
         }
+        Command::State { command } => match command {
+            StateCommand::List(list) => state::list(&list).await,
+            StateCommand::Read(read) => state::read(&read).await,
+            StateCommand::Verify(verify) => state::verify(&verify).await,
+        },
     }
 }

@@ -17,5 +17,11 @@ pub mod transform {
     pub use fluvial_operators::transform::*;
 }
 
+/// The state of operators as tables.
+pub mod inspect {
+    pub use fluvial_operators::Side;
+    pub use fluvial_operators::inspect::*;
+}
+
 pub use error::from_datafusion;
 pub use runner::DataFusionRunner;

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use fluvial::prelude::*;
 use fluvial_core::{
     Change, KeyGroupRange, SealedStore, Snapshot, StateBackend, StateStore, StateVersion, StoreId,
+    Verification,
 };
 use fluvial_state_memory::{MemoryBackend, Settings};
 use std::sync::Arc;
@@ -50,6 +51,15 @@ impl<B: StateBackend> StateBackend for Metered<B> {
 
     async fn retain(&self, live: &[Snapshot]) -> fluvial::Result<()> {
         self.inner.retain(live).await
+    }
+
+    // Verification may be left out: then everything is opened and read.
+    async fn verify(
+        &self,
+        snapshots: &[Snapshot],
+        report: &dyn Verification,
+    ) -> fluvial::Result<()> {
+        self.inner.verify(snapshots, report).await
     }
 }
 

@@ -55,7 +55,10 @@ mod session;
 mod settings;
 mod start;
 mod state_backend;
+mod state_reader;
+mod state_table;
 mod storage;
+mod stored_state;
 mod stream_reader;
 mod stream_writer;
 mod transform_groups;
@@ -72,6 +75,7 @@ pub use script::{Executed, ScriptOptions};
 pub use session::{Session, SessionBuilder};
 pub use settings::{SchemaInference, SessionSettings, StateBackendKind};
 pub use state_backend::StatePlace;
+pub use state_reader::StateReader;
 pub use storage::{Place, Storage};
 pub use stream_reader::{DataStreamReader, SchemaText};
 pub use stream_writer::DataStreamWriter;
@@ -80,7 +84,7 @@ pub use fluvial_core::ddl::parse_ddl;
 pub use fluvial_core::{BatchId, Clock, Error, ErrorKind, NameCase, OutputMode, Result};
 #[cfg(feature = "sql")]
 pub use fluvial_datafusion::sql;
-pub use fluvial_datafusion::{from_datafusion, transform};
+pub use fluvial_datafusion::{from_datafusion, inspect, transform};
 pub use fluvial_engine::{
     Queries, QueryIdle, QueryStarted, QueryTerminated, StreamingQuery, StreamingQueryListener,
     StreamingQueryProgress, Trigger,

@@ -296,6 +296,9 @@ async fn source_frame(session: &Session, call: &SourceCall) -> Result<DataFrame>
             None => return Err(Error::invalid("only the path may stand without a name")),
         }
     }
+    if call.function.starts_with("read_state") {
+        return state_frame(session, call, options).await;
+    }
     let (format, infer) = match call.function.as_str() {
         "read_files" => {
             let format = options.take("format").unwrap_or_else(|| "parquet".into());
@@ -314,6 +317,30 @@ async fn source_frame(session: &Session, call: &SourceCall) -> Result<DataFrame>
         .and_then(LogicalPlanBuilder::build)
         .map_err(from_datafusion)?;
     Ok(DataFrame::new(session.state(), plan))
+}
+
+/// `read_state('checkpoint', operator => 'count', batch => 3)`, and `read_state_metadata`.
+async fn state_frame(
+    session: &Session,
+    call: &SourceCall,
+    mut options: Options,
+) -> Result<DataFrame> {
+    let function = &call.function;
+    if call.reading == Reading::Stream {
+        let message = format!("state does not stream: write {function}(...) without STREAM");
+        return Err(Error::invalid(message).with_condition("UNSUPPORTED_STREAMING_TVF"));
+    }
+    let checkpoint = options.take("path").ok_or_else(|| {
+        Error::invalid(format!("{function} needs a checkpoint: {function}('checkpoint')"))
+            .with_condition("STDS_REQUIRED_OPTION_UNSPECIFIED")
+    })?;
+    if function == "read_state_metadata" {
+        options.finish(&["path"])?;
+        return session.read_state_metadata(&checkpoint).await;
+    }
+    let all = options.take_prefixed("");
+    let reader = session.read_state(checkpoint);
+    all.into_iter().fold(reader, |reader, (name, value)| reader.option(&name, value)).load().await
 }
 
 /// The relation with its watermark. An expression with a name becomes a new column first.

@@ -6,7 +6,7 @@ use crate::clock::{SystemClock, TokioSpawn};
 use crate::dataframe::StreamingDataFrame;
 use crate::hidden::{names_metadata, with_metadata};
 use crate::settings::{SessionSettings, StateBackendKind};
-use crate::state_backend::{OpenBackend, StatePlace};
+use crate::state_backend::{OpenBackend, Shared, StatePlace};
 use crate::storage::Storage;
 use crate::stream_reader::DataStreamReader;
 use arrow::array::RecordBatch;
@@ -35,6 +35,7 @@ pub(crate) struct Inner {
     queries: Queries,
     clock: Arc<dyn Clock>,
     backend: Option<Arc<OpenBackend>>,
+    state: Shared,
     catalog: Catalog,
     base: PathBuf,
     memory: Arc<InMemory>,
@@ -221,6 +222,11 @@ impl Session {
         self.0.backend.as_deref()
     }
 
+    /// What the state backends of its queries share.
+    pub(crate) fn state_shared(&self) -> &Shared {
+        &self.0.state
+    }
+
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.0.catalog
     }
@@ -342,6 +348,7 @@ impl SessionBuilder {
                 queries,
                 clock,
                 backend,
+                state: Shared::default(),
                 catalog,
                 base,
                 memory,

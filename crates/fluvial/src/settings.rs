@@ -1,6 +1,6 @@
 //! Settings of a session, by our names and by Spark's.
 
-use fluvial_core::options::nearest;
+use fluvial_core::options::{Options, nearest};
 use fluvial_core::{Error, NameCase, Result, WatermarkPolicy};
 use fluvial_engine::EmptyBatches;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ pub struct SessionSettings {
     pub state_partitions: u32,
     /// Which backend keeps state.
     pub state_backend: StateBackendKind,
+    /// Bytes of memory that the state of all queries of a session may take together.
+    pub state_memory: Option<u64>,
     /// How the watermarks of several inputs combine; pinned by a query's first batch.
     pub watermark_policy: WatermarkPolicy,
     /// Whether a batch may run only because the watermark moved.
@@ -40,6 +42,16 @@ pub enum StateBackendKind {
     Own,
 }
 
+impl StateBackendKind {
+    /// The one of ours that has a format.
+    pub(crate) fn of_format(format: &str) -> Option<Self> {
+        match format {
+            "memory" => Some(Self::Memory),
+            _ => None,
+        }
+    }
+}
+
 /// Whether a stream over files may do without a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaInference {
@@ -56,6 +68,7 @@ impl Default for SessionSettings {
             timezone: "UTC".into(),
             state_partitions: u32::try_from(cores).unwrap_or(1),
             state_backend: StateBackendKind::Memory,
+            state_memory: None,
             watermark_policy: WatermarkPolicy::Min,
             empty_batches: EmptyBatches::WhenWanted,
             batches_retained: 100,
@@ -72,6 +85,7 @@ const NAMES: &[(&str, &str)] = &[
     ("timezone", "spark.sql.session.timeZone"),
     ("state.partitions", "spark.sql.shuffle.partitions"),
     ("state.backend", "spark.sql.streaming.stateStore.providerClass"),
+    ("state.memory", "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"),
     ("watermark.policy", "spark.sql.streaming.multipleWatermarkPolicy"),
     ("batches.empty", "spark.sql.streaming.noDataMicroBatches.enabled"),
     ("batches.retained", "spark.sql.streaming.minBatchesToRetain"),
@@ -86,6 +100,7 @@ const ALWAYS: &[(&str, &[&str])] = &[
     ("spark.sql.streaming.unsupportedOperationCheck", &["true"]),
     ("spark.sql.streaming.statefulOperator.allowMultiple", &["true"]),
     ("spark.sql.streaming.statefulOperator.checkCorrectness.enabled", &["true"]),
+    ("spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage", &["true", "false"]),
     ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", &["true", "false"]),
     ("spark.sql.streaming.fileSource.log.compactInterval", &[]),
     ("spark.sql.streaming.fileSource.log.deletion", &["true", "false"]),
@@ -117,6 +132,7 @@ impl SessionSettings {
             }
             "state.partitions" => self.state_partitions = positive(name, value)?,
             "state.backend" => self.state_backend = backend(name, value)?,
+            "state.memory" => self.state_memory = Some(memory(name, value)?),
             "watermark.policy" => {
                 self.watermark_policy = match value.to_ascii_lowercase().as_str() {
                     "min" => WatermarkPolicy::Min,
@@ -178,6 +194,16 @@ fn backend(name: &str, value: &str) -> Result<StateBackendKind> {
     }
 }
 
+/// Bytes, with or without a unit; megabytes by the name that Spark has.
+fn memory(name: &str, value: &str) -> Result<u64> {
+    let unit = if name.eq_ignore_ascii_case("state.memory") { "" } else { "m" };
+    let bytes = Options::new([(name, format!("{}{unit}", value.trim()))]).take_bytes(name);
+    match bytes {
+        Ok(Some(bytes)) => Ok(bytes.get()),
+        _ => Err(bad(name, value, "a number of bytes such as 536870912 or 512m")),
+    }
+}
+
 fn positive(name: &str, value: &str) -> Result<u32> {
     match value.trim().parse::<u32>() {
         Ok(number) if number > 0 => Ok(number),
@@ -209,6 +235,10 @@ mod tests {
         assert_eq!(settings.state_partitions, 3);
         settings.set("state.partitions", "5").unwrap();
         assert_eq!(settings.state_partitions, 5);
+        settings.set("state.memory", "512m").unwrap();
+        assert_eq!(settings.state_memory, Some(512 << 20));
+        settings.set("spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB", "2").unwrap();
+        assert_eq!(settings.state_memory, Some(2 << 20));
         settings.set("storage.AWS_REGION", "eu").unwrap();
         assert_eq!(settings.storage["aws_region"], "eu");
     }
@@ -218,7 +248,12 @@ mod tests {
         let mut settings = SessionSettings::default();
         let error = settings.set("state.partition", "3").unwrap_err();
         assert!(error.to_string().contains("state.partitions"), "{error}");
-        for (name, value) in [("state.partitions", "0"), ("watermark.policy", "avg")] {
+        for (name, value) in [
+            ("state.partitions", "0"),
+            ("watermark.policy", "avg"),
+            ("state.memory", "much"),
+            ("state.backend", "rocks"),
+        ] {
             assert_eq!(settings.set(name, value).unwrap_err().condition(), Some("INVALID_SETTING"));
         }
     }

@@ -49,7 +49,13 @@ pub(crate) async fn start(start: Start) -> Result<StreamingQuery> {
     let runner = Arc::new(DataFusionRunner::new(session.state(), plan.clone())?);
     let state = match runner.shape().operators.is_empty() {
         true => None,
-        false => Some(state_backend::open(&settings, session.own_backend(), &place, &run)?),
+        false => {
+            let owner = match &name {
+                Some(name) => format!("query {name}"),
+                None => format!("the query of checkpoint {}", place.shown()),
+            };
+            Some(state_backend::open(&session, &place, &run, owner)?)
+        }
     };
     let spec = QuerySpec {
         name,

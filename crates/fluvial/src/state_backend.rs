@@ -1,12 +1,13 @@
 //! Which backend keeps the state of a query: ours, or the session's own.
 
-use crate::settings::{SessionSettings, StateBackendKind};
+use crate::session::Session;
+use crate::settings::StateBackendKind;
 use crate::storage::Place;
 use fluvial_core::{Error, Result, RunId, StateBackend};
-use fluvial_state_memory::MemoryBackend;
+use fluvial_state_memory::{Budget, MemoryBackend};
 use object_store::ObjectStore;
 use object_store::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where a backend keeps the state of one query, and for which run it is opened.
 #[derive(Debug, Clone)]
@@ -17,27 +18,85 @@ pub struct StatePlace {
     pub folder: Path,
     /// The run. Names of objects should carry it, so that two runs never meet.
     pub run: RunId,
+    /// Whose state it is, for errors: `query clicks`.
+    pub owner: String,
 }
 
 /// Opens a backend of the user's for one run of one query.
 pub(crate) type OpenBackend = dyn Fn(StatePlace) -> Result<Arc<dyn StateBackend>> + Send + Sync;
 
+/// What the backends of a session share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// The memory that state may take, as it was set last.
+    budget: Mutex<Option<Arc<Budget>>>,
+}
+
+impl Shared {
+    /// The budget of so many bytes.
+    fn budget(&self, max: u64) -> Arc<Budget> {
+        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+        match budget.as_ref().filter(|budget| budget.max() == max) {
+            Some(same) => Arc::clone(same),
+            None => Arc::clone(budget.insert(Arc::new(Budget::new(max, "state.memory")))),
+        }
+    }
+}
+
 /// The backend of a query whose checkpoint is at `checkpoint`.
 pub(crate) fn open(
-    settings: &SessionSettings,
-    own: Option<&OpenBackend>,
+    session: &Session,
     checkpoint: &Place,
     run: &RunId,
+    owner: String,
 ) -> Result<Arc<dyn StateBackend>> {
     let place = StatePlace {
         store: Arc::clone(&checkpoint.store),
         folder: checkpoint.join("state").path,
         run: run.clone(),
+        owner,
     };
-    match (settings.state_backend, own) {
+    of_kind(session, session.settings().state_backend, place)
+}
+
+/// The backend that reads a format which a checkpoint names.
+pub(crate) fn for_format(
+    session: &Session,
+    format: &str,
+    place: StatePlace,
+) -> Result<Arc<dyn StateBackend>> {
+    let kind = StateBackendKind::of_format(format).unwrap_or(StateBackendKind::Own);
+    let own = session.own_backend().is_some();
+    let unknown = || {
+        Error::invalid(format!(
+            "the state has the format {format:?}, which no backend of this session reads: give it \
+             one with Session::builder().state_backend(..)"
+        ))
+        .with_condition("STATE_FORMAT_CHANGED")
+    };
+    if kind == StateBackendKind::Own && !own {
+        return Err(unknown());
+    }
+    let backend = of_kind(session, kind, place)?;
+    if backend.format() != format {
+        return Err(unknown());
+    }
+    Ok(backend)
+}
+
+fn of_kind(
+    session: &Session,
+    kind: StateBackendKind,
+    place: StatePlace,
+) -> Result<Arc<dyn StateBackend>> {
+    match (kind, session.own_backend()) {
         (StateBackendKind::Memory, _) => {
             let settings = fluvial_state_memory::Settings::default();
-            Ok(Arc::new(MemoryBackend::new(place.store, place.folder, place.run, settings)))
+            let backend = MemoryBackend::new(place.store, place.folder, place.run, settings);
+            Ok(Arc::new(match session.settings().state_memory {
+                Some(max) => backend.within(session.state_shared().budget(max), place.owner),
+                None => backend,
+            }))
         }
         (StateBackendKind::Own, Some(open)) => open(place),
         (StateBackendKind::Own, None) => Err(Error::invalid(

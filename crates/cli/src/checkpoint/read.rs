@@ -11,29 +11,29 @@ use std::sync::Arc;
 
 /// Everything about one checkpoint.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(crate) struct Report {
     /// What to call it.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The query; `None` if the record is missing or damaged.
-    pub(super) query: Option<QueryId>,
+    pub(crate) query: Option<QueryId>,
     /// What is left of each batch.
-    pub(super) batches: BTreeMap<BatchId, Batch>,
+    pub(crate) batches: BTreeMap<BatchId, Batch>,
     /// What is wrong, each with the name of the object.
-    pub(super) damaged: Vec<String>,
+    pub(crate) damaged: Vec<String>,
     /// What the next run does.
-    pub(super) next: Next,
+    pub(crate) next: Next,
 }
 
 /// One batch.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) plan: Option<Plan>,
-    pub(super) commit: Option<Commit>,
+pub(crate) struct Batch {
+    pub(crate) plan: Option<Plan>,
+    pub(crate) commit: Option<Commit>,
 }
 
 /// What the next run does.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// It starts from the beginning.
     Begin,
     /// It runs a planned batch again.
@@ -45,7 +45,7 @@ pub(super) enum Next {
 }
 
 /// The checkpoints at `root`: itself, or the folders in it.
-pub(super) async fn find(store: &dyn ObjectStore, root: &Path) -> Result<Vec<Path>> {
+pub(crate) async fn find(store: &dyn ObjectStore, root: &Path) -> Result<Vec<Path>> {
     if is_checkpoint(store, root).await? {
         return Ok(vec![root.clone()]);
     }
@@ -67,7 +67,7 @@ async fn is_checkpoint(store: &dyn ObjectStore, root: &Path) -> Result<bool> {
 }
 
 /// Reads a checkpoint. What is damaged is in the report; only a store that fails is an error.
-pub(super) async fn read(store: Arc<dyn ObjectStore>, root: Path, name: String) -> Result<Report> {
+pub(crate) async fn read(store: Arc<dyn ObjectStore>, root: Path, name: String) -> Result<Report> {
     let log = ObjectLog::new(store.clone(), root);
     let layout = log.layout().clone();
     let mut damaged = Vec::new();

@@ -46,6 +46,32 @@ fn the_clickstream_job_goes_on_where_it_was() {
     let shown = printed(&show.output().unwrap());
     assert!(shown.contains("checkpoint .fluvial/checkpoints/page_views_5m"), "{shown}");
     assert!(shown.ends_with("everything planned is committed: batch 4 comes next\n"), "{shown}");
+    state_can_be_read_and_verified(&folder);
+}
+
+fn state_can_be_read_and_verified(folder: &Folder) {
+    const CHECKPOINT: &str = ".fluvial/checkpoints/page_views_5m";
+    let state = |args: &[&str]| folder.fluvial(&[&["state"], args].concat()).output().unwrap();
+    let list = printed(&state(&["list", CHECKPOINT]));
+    assert!(list.contains("stateStoreSave") && list.contains("|entries"), "{list}");
+    let newest = printed(&state(&["read", CHECKPOINT]));
+    assert_eq!(newest.matches("}, /home}").count(), 2, "{newest}");
+    let older = printed(&state(&["read", CHECKPOINT, "--batch", "0"]));
+    assert_eq!(older.matches("}, /").count(), 13, "{older}");
+
+    let whole = printed(&state(&["verify", ".fluvial/checkpoints"]));
+    assert!(whole.ends_with("everything is whole\n"), "{whole}");
+    let operators = folder.path().join(CHECKPOINT).join("state");
+    let operator = fs::read_dir(operators).unwrap().next().unwrap().unwrap().path();
+    let object = fs::read_dir(operator.join("default")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&object).unwrap();
+    bytes[9] ^= 1;
+    fs::write(&object, bytes).unwrap();
+    let damaged = state(&["verify", CHECKPOINT]);
+    assert_eq!(damaged.status.code(), Some(1));
+    let said = String::from_utf8(damaged.stdout).unwrap();
+    let name = object.file_name().unwrap().to_str().unwrap();
+    assert!(said.contains(name) && said.contains(", bytes 0 to "), "{said}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod queries;
 mod replay;
 mod restarts;
 mod s3;
+mod state_tables;
 mod statements;
 mod tables;
 mod traps;

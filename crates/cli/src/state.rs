@@ -1,0 +1,72 @@
+//! `fluvial state`: what queries remember, as tables, and whether it is whole.
+
+mod verify;
+
+pub(crate) use verify::verify;
+
+use crate::args::{ListState, ReadState, Setting};
+use crate::exit::{Exit, UsageError};
+use anyhow::Context;
+use fluvial::Session;
+use fluvial::datafusion::prelude::DataFrame;
+use std::io::{ErrorKind, Write};
+use std::sync::Arc;
+
+/// A session that reads checkpoints.
+fn session(settings: &[Setting]) -> anyhow::Result<Session> {
+    let session = Session::new().context("cannot set up a session")?;
+    for Setting { key, value } in settings {
+        session
+            .set(key, value)
+            .map_err(|error| UsageError::of(format!("--set {key}={value}: {error}")))?;
+    }
+    Ok(session)
+}
+
+/// Prints the state of an operator.
+pub(crate) async fn read(args: &ReadState) -> anyhow::Result<Exit> {
+    let session = session(&args.settings)?;
+    let mut reader = session.read_state(&args.checkpoint);
+    let texts = [
+        ("operator", &args.operator),
+        ("store", &args.store),
+        ("side", &args.side),
+        ("variable", &args.variable),
+    ];
+    for (name, value) in texts {
+        if let Some(value) = value {
+            reader = reader.option(name, value);
+        }
+    }
+    if let Some(batch) = args.batch {
+        reader = reader.batch(batch);
+    }
+    for (name, flag) in [("timers", args.timers), ("bytes", args.bytes)] {
+        if flag {
+            reader = reader.option(name, true);
+        }
+    }
+    print(reader.load().await?, args.limit).await
+}
+
+/// Prints which state there is.
+pub(crate) async fn list(args: &ListState) -> anyhow::Result<Exit> {
+    let session = session(&[])?;
+    print(session.read_state_metadata(&args.checkpoint).await?, usize::MAX).await
+}
+
+/// Prints a table; one row more than `limit` is read, to say that there are more.
+async fn print(frame: DataFrame, limit: usize) -> anyhow::Result<Exit> {
+    let schema = Arc::clone(frame.schema().inner());
+    let frame = match limit {
+        usize::MAX => frame,
+        limit => frame.limit(0, Some(limit + 1)).map_err(fluvial::from_datafusion)?,
+    };
+    let rows = frame.collect().await.map_err(fluvial::from_datafusion)?;
+    let text = fluvial_sinks::draw(&schema, &rows, limit, None)?;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `| head` has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::Done),
+        written => written.context("cannot print").map(|()| Exit::Done),
+    }
+}
