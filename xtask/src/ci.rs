@@ -6,7 +6,7 @@ use std::time::Instant;
 
 /// Crates that people take alone, and what must not come with them.
 const SMALL: &[&str] =
-    &["fluvial-core", "fluvial-checkpoint", "fluvial-state", "fluvial-state-memory"];
+    &["fluvial-core", "fluvial-checkpoint", "fluvial-state", "fluvial-state-lsm", "fluvial-state-memory"];
 const HEAVY: &[&str] = &["datafusion", "deltalake", "tokio"];
 
 type Step = (&'static str, fn() -> Result<()>);

@@ -19,6 +19,11 @@ impl KeyGroup {
     pub fn prefix(self) -> [u8; 2] {
         self.0.to_be_bytes()
     }
+
+    /// The group of a state key; `None` if it is too short to have one.
+    pub fn of(key: &[u8]) -> Option<Self> {
+        key.first_chunk().map(|group| Self(u16::from_be_bytes(*group)))
+    }
 }
 
 /// How many key groups a query has. Pinned by its first plan.

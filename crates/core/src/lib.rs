@@ -34,6 +34,7 @@ pub mod frame;
 pub mod ids;
 pub mod interval;
 pub mod key_group;
+pub mod key_ranges;
 pub mod layout;
 pub mod log;
 pub mod name_case;
@@ -56,6 +57,7 @@ pub use ids::{
 };
 pub use interval::{CalendarInterval, parse_duration};
 pub use key_group::{KeyGroup, KeyGroupCount, KeyGroupRange};
+pub use key_ranges::KeyRanges;
 pub use layout::{StateLayout, StateVariable, TimeColumn, TimeKind, VariableKind};
 pub use log::{
     BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,

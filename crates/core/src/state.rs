@@ -87,6 +87,18 @@ impl KeyRange {
         key >= self.start.as_slice() && (self.end.is_empty() || key < self.end.as_slice())
     }
 
+    /// What of it lies in these groups.
+    #[must_use]
+    pub fn within(&self, groups: KeyGroupRange) -> Self {
+        let first = groups.start.to_be_bytes();
+        let last = groups.end.max(groups.start).to_be_bytes();
+        let start = self.start.as_slice().max(&first).to_vec();
+        match self.end.as_slice() {
+            own if !own.is_empty() && own < last.as_slice() => Self { start, end: own.to_vec() },
+            _ => Self { start, end: last.to_vec() },
+        }
+    }
+
     /// Whether no key can lie in it.
     pub fn is_empty(&self) -> bool {
         !self.end.is_empty() && self.start >= self.end

@@ -12,10 +12,9 @@
 //! unsigned, seven bits to a byte.
 
 use crate::frame::{Body, FrameWriter};
-use crate::ranges::Ranges;
 use crate::segment::Hash;
 use crate::table::{Part, Table};
-use fluvial_core::{Error, KeyGroupRange, KeyRange, Result};
+use fluvial_core::{Error, KeyGroup, KeyGroupRange, KeyRange, KeyRanges, Result};
 
 fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -41,7 +40,7 @@ fn put_value(out: &mut Vec<u8>, value: Option<&[u8]>) {
 }
 
 /// Writes the body of a change: first `gone`, then the records of `changes`.
-pub(crate) fn write_delta(out: &mut FrameWriter, gone: &Ranges, changes: &Table) {
+pub(crate) fn write_delta(out: &mut FrameWriter, gone: &KeyRanges, changes: &Table) {
     put_number(out.open(), gone.iter().len() as u64);
     for range in gone.iter() {
         put_bytes(out.open(), &range.start);
@@ -59,7 +58,7 @@ pub(crate) fn write_delta(out: &mut FrameWriter, gone: &Ranges, changes: &Table)
 pub(crate) fn write_full(
     out: &mut FrameWriter,
     base: &Table,
-    gone: &Ranges,
+    gone: &KeyRanges,
     changes: &Table,
     rows: u64,
 ) {
@@ -128,7 +127,7 @@ pub(crate) fn apply(
         let start = take_bytes(&mut rest)?;
         let end = take_bytes(&mut rest)?;
         let range = KeyRange { start: start.to_vec(), end: end.to_vec() };
-        table.remove_range(&clip(&range, within));
+        table.remove_range(&range.within(within));
     }
     let flat = body.format < 2;
     let parts = if flat { 1 } else { take_number(&mut rest)? };
@@ -141,7 +140,7 @@ pub(crate) fn apply(
             key.extend_from_slice(prefix);
             key.extend_from_slice(take_bytes(&mut rest)?);
             let value = take_value(&mut rest)?;
-            let group = group_of(&key).filter(|group| within.contains(*group));
+            let group = KeyGroup::of(&key).filter(|group| within.contains(*group));
             let group =
                 group.ok_or_else(|| Error::corrupt("it holds a key of another partition"))?;
             if keep.contains(group) {
@@ -157,22 +156,6 @@ fn apply_entry(table: &mut Table, key: &[u8], value: Option<&[u8]>) {
     match value {
         Some(value) => table.put(hash, key, value),
         None => table.remove(hash, key),
-    }
-}
-
-/// The key group of a key; `None` if it is too short to have one.
-pub(crate) fn group_of(key: &[u8]) -> Option<fluvial_core::KeyGroup> {
-    key.first_chunk().map(|group| fluvial_core::KeyGroup(u16::from_be_bytes(*group)))
-}
-
-/// What of `range` lies in these groups.
-pub(crate) fn clip(range: &KeyRange, groups: KeyGroupRange) -> KeyRange {
-    let first = groups.start.to_be_bytes();
-    let end = groups.end.max(groups.start).to_be_bytes();
-    let start = range.start.as_slice().max(&first).to_vec();
-    match range.end.as_slice() {
-        own if !own.is_empty() && own < end.as_slice() => KeyRange { start, end: own.to_vec() },
-        _ => KeyRange { start, end: end.to_vec() },
     }
 }
 

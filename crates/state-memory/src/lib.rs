@@ -49,7 +49,6 @@ mod order;
 mod overlay;
 mod pack;
 mod prefix;
-mod ranges;
 mod runs;
 mod segment;
 mod settings;

@@ -2,12 +2,11 @@
 
 use crate::codec;
 use crate::frame::FrameWriter;
-use crate::ranges::Ranges;
 use crate::runs::{Row, Runs};
 use crate::segment::{Hash, Mark};
 use crate::table::Table;
 use arrow::array::{Array, BinaryArray};
-use fluvial_core::KeyRange;
+use fluvial_core::{KeyRange, KeyRanges};
 use std::ops::ControlFlow;
 
 /// A view of a version with writes over it.
@@ -18,14 +17,14 @@ use std::ops::ControlFlow;
 pub(crate) struct Overlay {
     changes: Table,
     /// Removed ranges of the version; `changes` were made after them.
-    gone: Ranges,
+    gone: KeyRanges,
     rows: u64,
 }
 
 impl Overlay {
     /// Nothing over `base`.
     pub(crate) fn new(base: &Table) -> Self {
-        Self { changes: Table::cut_like(base), gone: Ranges::default(), rows: base.len() as u64 }
+        Self { changes: Table::cut_like(base), gone: KeyRanges::default(), rows: base.len() as u64 }
     }
 
     /// Number of keys.

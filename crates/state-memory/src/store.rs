@@ -2,7 +2,6 @@
 
 use crate::budget::Taken;
 use crate::cache::Cache;
-use crate::codec::{clip, group_of};
 use crate::frame::{FrameWriter, Kind, frame};
 use crate::overlay::Overlay;
 use crate::pack::Sealed;
@@ -13,8 +12,8 @@ use arrow::array::{Array, BinaryArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use async_trait::async_trait;
 use fluvial_core::{
-    Change, Entries, Error, KeyGroupRange, KeyRange, Prefetch, Result, SealedStore, StateStore,
-    StateVersion, StoreId, StoreSize,
+    Change, Entries, Error, KeyGroup, KeyGroupRange, KeyRange, Prefetch, Result, SealedStore,
+    StateStore, StateVersion, StoreId, StoreSize,
 };
 use std::sync::Arc;
 
@@ -58,7 +57,7 @@ impl MemoryStore {
         for key in keys {
             let key = key.expect("a state key is not null");
             assert!(
-                group_of(key).is_some_and(|group| self.groups.contains(group)),
+                KeyGroup::of(key).is_some_and(|group| self.groups.contains(group)),
                 "a key outside of groups {} was written to {}",
                 self.groups,
                 self.id
@@ -129,7 +128,7 @@ impl StateStore for MemoryStore {
     fn scan(&self, range: &KeyRange, limit: usize) -> Result<Entries> {
         let (mut keys, mut values) = (Column::new(0), Column::new(0));
         let mut full = Ok(());
-        let range = clip(range, self.groups);
+        let range = range.within(self.groups);
         self.overlay.scan(&self.base, &range, limit, |key, value| {
             if full.is_ok() {
                 full = keys.push(Some(key)).and_then(|()| values.push(Some(value)));
@@ -163,7 +162,7 @@ impl StateStore for MemoryStore {
     }
 
     fn delete_range(&mut self, range: &KeyRange) -> Result<u64> {
-        let removed = self.overlay.delete_range(&self.base, &clip(range, self.groups));
+        let removed = self.overlay.delete_range(&self.base, &range.within(self.groups));
         // Less is held than before, whatever others hold.
         let overlay = &self.overlay;
         self.taken.set(|| overlay.held());

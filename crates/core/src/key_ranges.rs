@@ -1,11 +1,11 @@
-//! Sets of keys as ranges.
+//! Sets of keys as ranges: what backends keep of the ranges that were deleted.
 
-use fluvial_core::KeyRange;
+use crate::state::KeyRange;
 use std::cmp::Ordering;
 
-/// Ranges in order, apart from each other.
+/// KeyRanges in order, apart from each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Ranges(Vec<KeyRange>);
+pub struct KeyRanges(Vec<KeyRange>);
 
 /// The order of two ends: an empty one is the end of everything.
 fn compare_ends(a: &[u8], b: &[u8]) -> Ordering {
@@ -20,25 +20,31 @@ fn ends_before(end: &[u8], key: &[u8]) -> bool {
     !end.is_empty() && end < key
 }
 
-impl Ranges {
+impl KeyRanges {
     /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Each range in order.
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &KeyRange> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &KeyRange> {
         self.0.iter()
     }
 
+    /// Whether every key of `range` lies in them.
+    pub fn covers(&self, range: &KeyRange) -> bool {
+        let after = self.0.partition_point(|one| one.start <= range.start);
+        range.is_empty() || after > 0 && !compare_ends(&self.0[after - 1].end, &range.end).is_lt()
+    }
+
     /// Whether `key` lies in one of them.
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    pub fn contains(&self, key: &[u8]) -> bool {
         let after = self.0.partition_point(|range| range.start.as_slice() <= key);
         after > 0 && self.0[after - 1].contains(key)
     }
 
     /// Adds a range; it becomes one with those it touches.
-    pub(crate) fn insert(&mut self, range: &KeyRange) {
+    pub fn insert(&mut self, range: &KeyRange) {
         if range.is_empty() {
             return;
         }
@@ -58,7 +64,7 @@ impl Ranges {
     }
 
     /// What of `range` lies in none of them, in order.
-    pub(crate) fn outside(&self, range: &KeyRange) -> Vec<KeyRange> {
+    pub fn outside(&self, range: &KeyRange) -> Vec<KeyRange> {
         let mut pieces = Vec::new();
         let mut start = range.start.clone();
         let first = self.0.partition_point(|r| ends_before(&r.end, &range.start));
@@ -81,7 +87,7 @@ impl Ranges {
     }
 
     /// Bytes of memory held, roughly.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         let bytes: usize = self.0.iter().map(|r| r.start.len() + r.end.len()).sum();
         bytes + self.0.capacity() * size_of::<KeyRange>()
     }
@@ -102,7 +108,7 @@ mod tests {
 
     #[test]
     fn ranges_that_follow_each_other_are_one() {
-        let mut ranges = Ranges::default();
+        let mut ranges = KeyRanges::default();
         let all = KeyRange { start: b"a".to_vec(), end: b"z".to_vec() };
         ranges.insert(&KeyRange { start: b"a".to_vec(), end: b"c\0".to_vec() });
         ranges.insert(&KeyRange { end: b"z".to_vec(), ..all.after(b"c") });
@@ -111,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_hole_from_the_first_key_on_leaves_the_rest() {
-        let mut ranges = Ranges::default();
+        let mut ranges = KeyRanges::default();
         ranges.insert(&KeyRange { start: Vec::new(), end: vec![2] });
         let rest = KeyRange { start: vec![2], end: Vec::new() };
         assert_eq!(ranges.outside(&KeyRange::all()), [rest]);
@@ -120,11 +126,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_set_of_ranges_is_a_set(inserted in proptest::collection::vec(range(), 0..6), asked in range()) {
-            let mut ranges = Ranges::default();
+            let mut ranges = KeyRanges::default();
             inserted.iter().for_each(|r| ranges.insert(r));
             let apart = ranges.0.windows(2).all(|w| ends_before(&w[0].end, &w[1].start));
             prop_assert!(apart, "{ranges:?}");
             let pieces = ranges.outside(&asked);
+            prop_assert_eq!(ranges.covers(&asked), asked.is_empty() || pieces.is_empty());
             let digits = || [None, Some(0u8), Some(1), Some(2)];
             for key in digits().into_iter().flat_map(|a| digits().map(|b| [a, b])).flat_map(|[a, b]| {
                 digits().map(|c| [a, b, c].into_iter().map_while(|d| d).collect::<Vec<u8>>())

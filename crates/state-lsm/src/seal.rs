@@ -1,0 +1,161 @@
+//! From the writes of a batch to the runs of the next version.
+
+use crate::block::Kind;
+use crate::builder::{Built, RunBuilder};
+use crate::lookup::{Answer, Asked, OnUnread, hash, look_up};
+use crate::overlay::{Below, Overlay};
+use crate::run::{HeldBlock, Run};
+use crate::settings::Settings;
+use crate::shared::Shared;
+use crate::version::Version;
+use arrow::array::{Array, BinaryArray};
+use bytes::Bytes;
+use fluvial_core::{KeyGroupRange, KeyRanges, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+/// A run of the next version.
+#[derive(Debug)]
+pub(crate) enum NextRun {
+    /// To be stored by this commit.
+    New(Box<Built>, Bytes),
+    /// Stored before.
+    Old(Arc<Run>, KeyGroupRange),
+}
+
+/// The next version.
+#[derive(Debug)]
+pub(crate) struct Next {
+    pub(crate) groups: KeyGroupRange,
+    pub(crate) rows: Vec<u64>,
+    /// Newest first.
+    pub(crate) runs: Vec<NextRun>,
+}
+
+/// The next version, or what is left to find out about it.
+#[derive(Debug)]
+pub(crate) enum Draft {
+    Ready(Next),
+    /// Of some keys nobody knows whether the version had them.
+    Unknown(Arc<Version>, Box<Overlay>),
+}
+
+/// A sealed store; it lives as long as the bytes that the engine holds.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    pub(crate) draft: Mutex<Option<Draft>>,
+    /// What the commit stores of it, but for the manifest.
+    bytes: Bytes,
+    /// Blocks stay in memory until the commit.
+    _pins: Vec<Arc<HeldBlock>>,
+}
+
+impl Sealed {
+    pub(crate) fn new(draft: Draft, pins: Vec<Arc<HeldBlock>>) -> Self {
+        let bytes = match &draft {
+            Draft::Ready(Next { runs, .. }) => match runs.first() {
+                Some(NextRun::New(_, bytes)) => bytes.clone(),
+                _ => Bytes::new(),
+            },
+            Draft::Unknown(..) => Bytes::new(),
+        };
+        Self { draft: Mutex::new(Some(draft)), bytes, _pins: pins }
+    }
+}
+
+/// Keeps a sealed store for as long as somebody has its bytes.
+pub(crate) struct Owner(pub(crate) Arc<Sealed>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.bytes
+    }
+}
+
+impl Draft {
+    /// What a batch makes of a version.
+    pub(crate) fn new(base: Arc<Version>, overlay: Overlay, settings: &Settings) -> Self {
+        match overlay.has_unknown() {
+            true => Self::Unknown(base, Box::new(overlay)),
+            false => Self::Ready(next(&base, &overlay, settings)),
+        }
+    }
+
+    /// Finds out what is left.
+    pub(crate) async fn finish(self, shared: &Shared) -> Result<Next> {
+        let (base, mut overlay) = match self {
+            Self::Ready(next) => return Ok(next),
+            Self::Unknown(base, overlay) => (base, overlay),
+        };
+        let unknown = overlay.unknown_keys();
+        let keys: BinaryArray = unknown.iter().map(|key| Some(key.as_slice())).collect();
+        let asked = || {
+            let rows = (0..keys.len()).map(|at| (at as u32, hash(keys.value(at))));
+            Asked::new(&keys, rows)
+        };
+        let mut missing: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
+        let close = look_up(&base, &overlay.gone, asked(), OnUnread::GoOn, |_, answer| {
+            if let Answer::Unread { run, block } = answer {
+                missing.entry(run).or_default().insert(block);
+            }
+        });
+        let brought = shared.bring(&base, missing).await?;
+        let mut has = vec![false; keys.len()];
+        look_up(&base, &overlay.gone, asked(), OnUnread::Stop, |at, answer| {
+            has[at as usize] = matches!(answer, Answer::Value(..));
+        });
+        drop((close, brought));
+        for (key, has) in unknown.iter().zip(has) {
+            overlay.resolve(hash(key), key, has);
+        }
+        Ok(next(&base, &overlay, &shared.settings))
+    }
+}
+
+fn next(base: &Version, overlay: &Overlay, settings: &Settings) -> Next {
+    let groups = base.groups;
+    let all = overlay.all();
+    let mut rows = base.rows.clone();
+    for (group, delta) in overlay.group_deltas(&all) {
+        let rows = &mut rows[usize::from(group.0 - groups.start)];
+        *rows = u64::try_from(*rows as i64 + delta).unwrap_or(0);
+    }
+    let (kept, gone) = keep(base, &overlay.gone);
+    let mut builder = RunBuilder::new(settings, all.len());
+    for write in all.iter().filter_map(|at| overlay.entry(*at)) {
+        let delta = i64::from(write.value.is_some()) - i64::from(write.below == Below::Has);
+        if let Some(kind) = Kind::of(write.value.is_some(), delta) {
+            builder.add(write.key, write.hash, kind, write.value.unwrap_or_default());
+        }
+    }
+    let mut runs = Vec::with_capacity(kept.len() + 1);
+    if let Some(mut built) = builder.finish(gone) {
+        let bytes = Bytes::from(std::mem::take(&mut built.bytes));
+        runs.push(NextRun::New(Box::new(built), bytes));
+    }
+    runs.extend(kept);
+    Next { groups, rows, runs }
+}
+
+/// The runs that still show something once `gone` is gone, and what of `gone` they must be told.
+/// A run that shows nothing is dropped unread.
+fn keep(base: &Version, gone: &KeyRanges) -> (Vec<NextRun>, KeyRanges) {
+    let mut kept = Vec::new();
+    for (at, live) in base.runs.iter().enumerate() {
+        let mut hidden = KeyRanges::clone(&live.hidden);
+        gone.iter().for_each(|range| hidden.insert(range));
+        // A run that nobody sees may still hide older ones.
+        let hides = |range| {
+            !hidden.covers(range) && base.runs[at + 1..].iter().any(|older| older.may_have(range))
+        };
+        if !live.is_within(&hidden) || live.gone().iter().any(hides) {
+            kept.push(live);
+        }
+    }
+    let mut needed = KeyRanges::default();
+    for range in gone.iter().filter(|range| kept.iter().any(|live| live.may_have(range))) {
+        needed.insert(range);
+    }
+    let kept = kept.into_iter().map(|live| NextRun::Old(Arc::clone(&live.run), live.clip));
+    (kept.collect(), needed)
+}

@@ -1,0 +1,429 @@
+//! An open store.
+
+use crate::budget::Charge;
+use crate::column::Column;
+use crate::lookup::{Answer, Asked, Blocks, OnUnread, hash, look_up};
+use crate::merge::{Merge, RunCursor, Source};
+use crate::overlay::{Below, Overlay};
+use crate::run::{HeldBlock, Unread, WholeRun};
+use crate::seal::Draft;
+use crate::shared::Shared;
+use crate::token::Token;
+use crate::version::Version;
+use arrow::array::{Array, BinaryArray};
+use arrow::buffer::BooleanBuffer;
+use async_trait::async_trait;
+use fluvial_core::{
+    Change, Entries, Error, KeyGroup, KeyGroupRange, KeyRange, Prefetch, Result, SealedStore,
+    StateStore, StateVersion, StoreId, StoreSize,
+};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a version was made from.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// One snapshot of exactly the store's key groups.
+    Exact(Token),
+    /// Parts of snapshots, after the number of partitions changed.
+    Parts,
+}
+
+/// One version being turned into the next.
+#[derive(Debug)]
+pub(crate) struct LsmStore {
+    pub(crate) id: StoreId,
+    pub(crate) groups: KeyGroupRange,
+    pub(crate) version: StateVersion,
+    pub(crate) base: Arc<Version>,
+    pub(crate) origin: Origin,
+    pub(crate) overlay: Overlay,
+    /// Runs that stay in memory as a whole; if all do, nothing need be prefetched.
+    pub(crate) whole: Vec<WholeRun>,
+    /// Blocks that must stay in memory.
+    pub(crate) pins: Vec<Arc<HeldBlock>>,
+    /// The last keys that were read, and which of them had values: those are often written next.
+    pub(crate) known: RefCell<Option<(BinaryArray, BooleanBuffer)>>,
+    pub(crate) charge: Charge,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// The value of a key, by where it lies.
+#[derive(Debug, Clone)]
+enum Place {
+    Nowhere,
+    Written,
+    Stored(u32, Range<u32>),
+}
+
+fn not_prefetched(id: &StoreId) -> Error {
+    Error::invalid(format!(
+        "state of {id} was read without being prefetched first: this is a mistake in the operator"
+    ))
+    .with_condition("STATE_NOT_PREFETCHED")
+}
+
+fn same(a: &BinaryArray, b: &BinaryArray) -> bool {
+    let bytes = |column: &BinaryArray| {
+        let offsets = column.value_offsets();
+        (offsets[0] as usize, offsets[offsets.len() - 1] as usize)
+    };
+    let ((a0, a1), (b0, b1)) = (bytes(a), bytes(b));
+    a.len() == b.len()
+        && a1 - a0 == b1 - b0
+        && (a0 == b0 && a.value_offsets() == b.value_offsets())
+        && a.value_data()[a0..a1] == b.value_data()[b0..b1]
+}
+
+impl LsmStore {
+    fn assert_own(&self, keys: &BinaryArray) {
+        for key in keys {
+            let key = key.expect("a state key is not null");
+            assert!(
+                KeyGroup::of(key).is_some_and(|group| self.groups.contains(group)),
+                "a key outside of groups {} was written to {}",
+                self.groups,
+                self.id
+            );
+        }
+    }
+
+    fn assert_values(keys: &BinaryArray, values: &BinaryArray) {
+        assert_eq!(keys.len(), values.len(), "every state key needs a value");
+        assert_eq!(values.null_count(), 0, "a state value is not null");
+    }
+
+    /// Takes note of the memory that the writes need.
+    fn weigh(&mut self) {
+        self.charge.resize(self.overlay.held());
+        self.charge.budget().make_room();
+    }
+
+    /// Looks for keys of which the batch says nothing.
+    fn look_below(
+        &self,
+        keys: &BinaryArray,
+        hashes: &[u64],
+        tell: impl FnMut(u32, Answer),
+    ) -> Blocks {
+        let rows = hashes.iter().enumerate();
+        let rows = rows.filter(|(at, hash)| !self.overlay.has(**hash, keys.value(*at)));
+        let asked = Asked::new(keys, rows.map(|(at, hash)| (at as u32, *hash)));
+        look_up(&self.base, &self.overlay.gone, asked, OnUnread::Stop, tell)
+    }
+
+    /// Whether the version has each of these keys, where the batch says nothing of it.
+    fn below(&self, keys: &BinaryArray, hashes: &[u64]) -> Vec<Below> {
+        if let Some((known, found)) = &*self.known.borrow()
+            && same(known, keys)
+        {
+            let below = |found| if found { Below::Has } else { Below::HasNot };
+            return found.iter().map(below).collect();
+        }
+        let mut below = vec![Below::HasNot; keys.len()];
+        if self.base.runs.is_empty() {
+            return below;
+        }
+        self.look_below(keys, hashes, |at, answer| {
+            below[at as usize] = match answer {
+                Answer::Value(..) => Below::Has,
+                Answer::Absent => Below::HasNot,
+                Answer::Unread { .. } => Below::Unknown,
+            };
+        });
+        below
+    }
+
+    fn hashes(keys: &BinaryArray) -> Vec<u64> {
+        (0..keys.len()).map(|at| hash(keys.value(at))).collect()
+    }
+
+    /// The blocks that reads of `what` may need: those that are close, and by run those that are
+    /// not.
+    fn needed(
+        &self,
+        what: &Prefetch,
+        close: &mut Vec<Arc<HeldBlock>>,
+        missing: &mut BTreeMap<usize, BTreeSet<u32>>,
+    ) {
+        match what {
+            Prefetch::Nothing => {}
+            Prefetch::Each(all) => all.iter().for_each(|one| self.needed(one, close, missing)),
+            Prefetch::Keys(keys) => {
+                let rows = (0..keys.len()).filter(|at| keys.is_valid(*at));
+                let rows = rows.map(|at| (at as u32, hash(keys.value(at))));
+                let asked = Asked::new(keys, rows);
+                let gone = &self.overlay.gone;
+                let blocks = look_up(&self.base, gone, asked, OnUnread::GoOn, |_, answer| {
+                    if let Answer::Unread { run, block } = answer {
+                        missing.entry(run).or_default().insert(block);
+                    }
+                });
+                close.extend(blocks.0);
+            }
+            Prefetch::Ranges(ranges) => {
+                for range in ranges {
+                    let range = range.within(self.groups);
+                    for piece in self.overlay.gone.outside(&range) {
+                        self.needed_range(&piece, close, missing);
+                    }
+                }
+            }
+        }
+    }
+
+    fn needed_range(
+        &self,
+        range: &KeyRange,
+        close: &mut Vec<Arc<HeldBlock>>,
+        missing: &mut BTreeMap<usize, BTreeSet<u32>>,
+    ) {
+        for (run, live) in self.base.runs.iter().enumerate() {
+            for piece in live.shown(range) {
+                for block in live.run.tail.index.blocks_in(&piece) {
+                    match live.run.block(block) {
+                        Ok(held) => close.push(held),
+                        Err(Unread) => {
+                            missing.entry(run).or_default().insert(block);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sources of a scan, newest first. `lists` are those of the writes.
+    fn sources<'v>(&'v self, range: &KeyRange, lists: &'v [Vec<u32>]) -> Vec<Source<'v>> {
+        let lists = lists.iter().map(|list| self.overlay.in_range(list, range));
+        let mut sources: Vec<_> = lists
+            .filter(|list| !list.is_empty())
+            .map(|list| Source::writes(&self.overlay, list))
+            .collect();
+        let pieces = self.overlay.gone.outside(range);
+        for (number, live) in self.base.runs.iter().enumerate() {
+            let shown: Vec<KeyRange> = pieces.iter().flat_map(|piece| live.shown(piece)).collect();
+            if shown.iter().any(|piece| live.may_have(piece)) {
+                sources.push(Source::Run(RunCursor::new(live, number, shown)));
+            }
+        }
+        sources
+    }
+
+    /// Finds out of the keys in `range` whether the version has them.
+    fn resolve(&mut self, range: &KeyRange) -> Result<()> {
+        let unknown = self.overlay.unknown_in(range);
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let keys: BinaryArray = unknown.iter().map(|key| Some(key.as_slice())).collect();
+        let rows = (0..keys.len()).map(|at| (at as u32, hash(keys.value(at))));
+        let mut answers = vec![None; keys.len()];
+        let asked = Asked::new(&keys, rows);
+        look_up(&self.base, &self.overlay.gone, asked, OnUnread::Stop, |at, answer| {
+            answers[at as usize] = match answer {
+                Answer::Value(..) => Some(true),
+                Answer::Absent => Some(false),
+                Answer::Unread { .. } => None,
+            };
+        });
+        for (key, has) in unknown.iter().zip(answers) {
+            let has = has.ok_or_else(|| not_prefetched(&self.id))?;
+            self.overlay.resolve(hash(key), key, has);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl StateStore for LsmStore {
+    fn base(&self) -> StateVersion {
+        self.version
+    }
+
+    fn groups(&self) -> KeyGroupRange {
+        self.groups
+    }
+
+    fn is_local(&self) -> bool {
+        self.whole.len() == self.base.runs.len()
+    }
+
+    async fn prefetch(&mut self, what: &Prefetch) -> Result<()> {
+        if self.is_local() {
+            return Ok(());
+        }
+        let (mut close, mut missing) = (Vec::new(), BTreeMap::new());
+        self.needed(what, &mut close, &mut missing);
+        self.pins.append(&mut close);
+        let brought = self.shared.bring(&self.base, missing).await;
+        self.pins.extend(brought.map_err(|error| error.at(format_args!("state of {}", self.id)))?);
+        Ok(())
+    }
+
+    fn get_many(&self, keys: &BinaryArray) -> Result<BinaryArray> {
+        assert_eq!(keys.null_count(), 0, "a state key is not null");
+        let hashes = Self::hashes(keys);
+        let mut places = vec![Place::Nowhere; keys.len()];
+        if !self.overlay.is_unchanged() {
+            for (at, hash) in hashes.iter().enumerate() {
+                if self.overlay.has(*hash, keys.value(at)) {
+                    places[at] = Place::Written;
+                }
+            }
+        }
+        let mut unread = false;
+        let blocks = self.look_below(keys, &hashes, |at, answer| match answer {
+            Answer::Value(block, value) => places[at as usize] = Place::Stored(block, value),
+            Answer::Absent => {}
+            Answer::Unread { .. } => unread = true,
+        });
+        if unread {
+            return Err(not_prefetched(&self.id));
+        }
+        let mut column = Column::new(keys.len());
+        for (at, place) in places.iter().enumerate() {
+            column.push(match place {
+                Place::Nowhere => None,
+                Place::Stored(block, value) => Some(blocks.value(*block, value)),
+                Place::Written => {
+                    self.overlay.get(hashes[at], keys.value(at)).and_then(|write| write.value)
+                }
+            })?;
+        }
+        let found = column.finish();
+        let valid = found
+            .nulls()
+            .map_or_else(|| BooleanBuffer::new_set(found.len()), |nulls| nulls.inner().clone());
+        *self.known.borrow_mut() = Some((keys.clone(), valid));
+        Ok(found)
+    }
+
+    fn scan(&self, range: &KeyRange, limit: usize) -> Result<Entries> {
+        let (mut keys, mut values) = (Column::new(0), Column::new(0));
+        let range = range.within(self.groups);
+        let order = self.overlay.ordered();
+        let mut merge = Merge::new(self.sources(&range, &order.lists));
+        let base = &self.base;
+        let mut bring = |run: usize, block| base.runs[run].block(block);
+        let mut found = 0;
+        while found < limit {
+            match merge.advance(&mut bring) {
+                Err(Unread) => return Err(not_prefetched(&self.id)),
+                Ok(false) => break,
+                Ok(true) => {}
+            }
+            if let Some(value) = merge.value() {
+                keys.push(Some(merge.key()))?;
+                values.push(Some(value))?;
+                found += 1;
+            }
+        }
+        Ok(Entries { keys: keys.finish(), values: values.finish() })
+    }
+
+    fn put_many(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<()> {
+        Self::assert_values(keys, values);
+        self.assert_own(keys);
+        let hashes = Self::hashes(keys);
+        let below = self.below(keys, &hashes);
+        let bytes = |column: &BinaryArray| {
+            let offsets = column.value_offsets();
+            (offsets[offsets.len() - 1] - offsets[0]) as usize
+        };
+        self.overlay.reserve(keys.len(), bytes(keys) + bytes(values));
+        for at in 0..keys.len() {
+            self.overlay.put(hashes[at], keys.value(at), values.value(at), below[at]);
+        }
+        self.weigh();
+        Ok(())
+    }
+
+    fn put_absent(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<BooleanBuffer> {
+        Self::assert_values(keys, values);
+        self.assert_own(keys);
+        let hashes = Self::hashes(keys);
+        let below = self.below(keys, &hashes);
+        if below.contains(&Below::Unknown) {
+            return Err(not_prefetched(&self.id));
+        }
+        let written = BooleanBuffer::collect_bool(keys.len(), |at| {
+            let (hash, key) = (hashes[at], keys.value(at));
+            let is_absent = match self.overlay.get(hash, key) {
+                Some(write) => write.value.is_none(),
+                None => below[at] == Below::HasNot,
+            };
+            if is_absent {
+                self.overlay.put(hash, key, values.value(at), below[at]);
+            }
+            is_absent
+        });
+        self.weigh();
+        Ok(written)
+    }
+
+    fn delete_many(&mut self, keys: &BinaryArray) -> Result<()> {
+        self.assert_own(keys);
+        let hashes = Self::hashes(keys);
+        let below = self.below(keys, &hashes);
+        self.known.take();
+        for at in 0..keys.len() {
+            self.overlay.delete(hashes[at], keys.value(at), below[at]);
+        }
+        self.weigh();
+        Ok(())
+    }
+
+    fn delete_range(&mut self, range: &KeyRange) -> Result<u64> {
+        let range = range.within(self.groups);
+        if range.is_empty() {
+            return Ok(0);
+        }
+        self.resolve(&range)?;
+        let first = KeyGroup::of(&range.start).unwrap_or(KeyGroup(0)).0;
+        let mut below = Vec::new();
+        let groups = self.groups.groups().filter(|group| group.0 >= first);
+        for group in groups.take_while(|group| group.prefix().as_slice() < range.end.as_slice()) {
+            let part = range.within(KeyGroupRange { start: group.0, end: group.0 + 1 });
+            let count = self.base.count(&part, &self.overlay.gone);
+            let count = count.map_err(|Unread| not_prefetched(&self.id))?;
+            if count != 0 {
+                below.push((group, count));
+            }
+        }
+        let written = self.overlay.count(&range).unwrap_or(0);
+        let total = below.iter().map(|(_, count)| count).sum::<i64>() + written;
+        if total > 0 {
+            self.known.take();
+            self.overlay.delete_range(&range, below.into_iter(), total);
+            self.weigh();
+        }
+        u64::try_from(total).map_err(|_| crate::objects::damaged("keys were counted wrong"))
+    }
+
+    fn size(&self) -> StoreSize {
+        let held: usize = self.pins.iter().map(|held| held.block.held()).sum();
+        let memory_bytes = (self.overlay.held() + held) as u64;
+        StoreSize { rows: rows(&self.base, &self.overlay), memory_bytes }
+    }
+
+    fn seal(self: Box<Self>) -> Result<SealedStore> {
+        let rows = rows(&self.base, &self.overlay);
+        let is_known = !self.overlay.has_unknown();
+        let change = match &self.origin {
+            Origin::Exact(token) if self.overlay.is_unchanged() => Change::None(token.to_string()),
+            _ if rows == 0 && is_known => Change::None(Token::default().to_string()),
+            _ => {
+                let draft = Draft::new(self.base, self.overlay, &self.shared.settings);
+                self.shared.seal(draft, self.pins)
+            }
+        };
+        let (id, groups, base) = (self.id, self.groups, self.version);
+        Ok(SealedStore { id, groups, base, rows, change })
+    }
+}
+
+fn rows(base: &Version, overlay: &Overlay) -> u64 {
+    u64::try_from(base.total_rows() as i64 + overlay.delta()).unwrap_or(0)
+}
