@@ -109,11 +109,35 @@ fn write<T: Serialize>(kind: &str, value: &T) -> Result<Bytes> {
 }
 
 fn read<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T> {
-    let body = frame::open(kind, FORMAT, bytes)?;
+    let body = frame::open(kind, FORMAT, bytes).map_err(|error| match of_spark(bytes) {
+        true => spark_wrote(kind),
+        false => error,
+    })?;
     serde_json::from_slice(body).map_err(|e| {
         Error::corrupt(format!("not a whole {kind}: its text is not what Fluvial writes"))
             .with_source(e)
     })
+}
+
+/// Whether `bytes` are of a checkpoint of Apache Spark: a log entry of a version, or the metadata.
+fn of_spark(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Metadata {
+        #[serde(rename = "id")]
+        _id: String,
+    }
+    let entry = [b"v1\n{", b"v2\n{"].iter().any(|start| bytes.starts_with(*start));
+    entry || serde_json::from_slice::<Metadata>(bytes).is_ok()
+}
+
+fn spark_wrote(kind: &str) -> Error {
+    Error::invalid(format!(
+        "this {kind} was written by Apache Spark, whose checkpoints Fluvial cannot read: start with \
+         a checkpoint location of its own; the query then reads its sources from the beginning, so \
+         give it a new output too, or sources that begin where Spark has ended"
+    ))
+    .with_condition("CHECKPOINT_OF_SPARK")
 }
 
 /// Whether `bytes`, which do not parse, are the beginning of a record whose end never reached
@@ -172,6 +196,22 @@ mod tests {
                 assert!(!is_cut(METADATA, &flipped), "byte {i} bit {bit}");
             }
         }
+    }
+
+    #[test]
+    fn what_spark_wrote_is_said_to_be_spark_s() {
+        let metadata = b"{\"id\":\"3f9b2f3c-8c5a-4a3d-8d6e-0a1f3c5b7d9e\"}";
+        let offsets = b"v1\n{\"batchWatermarkMs\":0,\"batchTimestampMs\":1}\n{\"logOffset\":0}";
+        let commit = b"v1\n{\"nextBatchWatermarkMs\":0}";
+        let errors = [
+            parse_metadata(metadata).unwrap_err(),
+            parse_plan(offsets).unwrap_err(),
+            parse_commit(commit).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.condition(), Some("CHECKPOINT_OF_SPARK"), "{error}");
+        }
+        assert_eq!(parse_metadata(b"{\"ids\":1}").unwrap_err().condition(), None);
     }
 
     #[test]

@@ -22,7 +22,10 @@ impl ObjectLog {
         }
         if self.has_entries().await? {
             // A run that started at the same time may have made both since we looked.
-            return self.recorded_id().await?.ok_or_else(|| self.missing());
+            return match self.recorded_id().await? {
+                Some(id) => Ok(id),
+                None => Err(self.missing().await?),
+            };
         }
         let bytes = metadata_bytes(proposed)?;
         for generation in 0..GENERATIONS {
@@ -61,14 +64,21 @@ impl ObjectLog {
         Ok(self.latest::<Plan>().await?.is_some() || self.latest::<Commit>().await?.is_some())
     }
 
-    fn missing(&self) -> Error {
-        Error::invalid(format!(
-            "{} is missing, but the checkpoint has batches: without the query's id the sink \
-             cannot tell what it has already written; restore the file, or start with a new \
-             checkpoint and a new output",
-            self.layout.metadata()
-        ))
-        .with_condition("CHECKPOINT_METADATA_MISSING")
+    /// What is wrong with a checkpoint that has batches and no id.
+    async fn missing(&self) -> Result<Error> {
+        let path = self.layout.metadata();
+        let why = "without the query's id the sink cannot tell what it has already written; \
+                   restore the file, or start with a new checkpoint and a new output";
+        Ok(match read(self.store.as_ref(), &path).await? {
+            None => {
+                Error::invalid(format!("{path} is missing, but the checkpoint has batches: {why}"))
+                    .with_condition("CHECKPOINT_METADATA_MISSING")
+            }
+            Some(_) => Error::corrupt(format!(
+                "{path} is cut off, and the checkpoint's batches show that it was whole once: {why}"
+            ))
+            .with_condition("CHECKPOINT_ENTRY_CORRUPT"),
+        })
     }
 }
 

@@ -89,6 +89,7 @@ fn several_runs_at_once_leave_a_whole_log() {
 }
 
 /// The table of what a start finds: offsets, commits, and what becomes of it.
+/// Trap E1.
 #[test]
 fn gaps_are_named_and_never_guessed() {
     let build = |plans: &[u64], commits: &[u64]| {
@@ -114,6 +115,7 @@ fn gaps_are_named_and_never_guessed() {
     }
 }
 
+/// Trap E12.
 #[test]
 fn a_checkpoint_is_found_again_wherever_it_was_opened_from() {
     let disk = Disk::new();
@@ -131,6 +133,17 @@ fn a_lost_query_id_is_not_replaced() {
     let error = block_on(run_batches(&reopened(&disk), "b", 2)).unwrap_err();
     assert_eq!(error.condition(), Some("CHECKPOINT_METADATA_MISSING"), "{error}");
     assert!(!disk.paths().contains(&"q/metadata".to_owned()));
+}
+
+#[test]
+fn a_cut_query_id_is_said_to_be_cut() {
+    let disk = Disk::new();
+    block_on(run_batches(&reopened(&disk), "a", 1)).unwrap();
+    let whole = disk.read("q/metadata").unwrap();
+    disk.write("q/metadata", whole.slice(..whole.len() / 2));
+    let error = block_on(run_batches(&reopened(&disk), "b", 2)).unwrap_err();
+    assert_eq!(error.condition(), Some("CHECKPOINT_ENTRY_CORRUPT"), "{error}");
+    assert!(error.message().contains("cut off"), "{error}");
 }
 
 #[test]
