@@ -29,7 +29,38 @@ pub(crate) fn delta_error(error: DeltaTableError) -> Error {
         DeltaTableError::NotATable(_) => ErrorKind::NotFound,
         other => store_error(other).map_or(ErrorKind::Unavailable, store_kind),
     };
-    Error::new(kind, error.to_string()).with_source(error)
+    match gap(&error.to_string()) {
+        // The library's own words are a page long.
+        Some((before, after)) => Error::new(kind, missing_versions(before, after))
+            .with_condition("DELTA_VERSIONS_NOT_CONTIGUOUS"),
+        None => Error::new(kind, error.to_string()).with_source(error),
+    }
+}
+
+/// The versions around a gap in a table's log, read off the library's words: it has no other. A
+/// listing that runs while others write may show one that is none, so it is looked at again.
+fn gap(text: &str) -> Option<(u64, u64)> {
+    let number = |text: &str| -> Option<u64> {
+        text.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?.parse().ok()
+    };
+    if let Some((_, files)) = text.split_once("contiguous commit files, but found gap") {
+        let mut versions = files.split(" version: ").skip(1).filter_map(number);
+        return versions.next().zip(versions.next());
+    }
+    let (_, checkpoint) = text.split_once("Gap between checkpoint version ")?;
+    let (_, commit) = checkpoint.split_once("next commit ")?;
+    number(checkpoint).zip(number(commit))
+}
+
+fn missing_versions(before: u64, after: u64) -> String {
+    let missing = match (before + 1, after.saturating_sub(1)) {
+        (first, last) if first < last => format!("versions {first} to {last} are"),
+        (first, _) => format!("version {first} is"),
+    };
+    format!(
+        "{missing} missing in the table's _delta_log between {before} and {after}: if it stays so, \
+         restore them, or make the table anew"
+    )
 }
 
 /// Translates an error of a log write.
@@ -71,6 +102,25 @@ fn store_kind(error: &object_store::Error) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gap_in_the_log_is_said_in_few_words() {
+        let file = |version: u64| {
+            format!("ParsedLogPath {{ location: FileMeta {{ size: 0 }}, version: {version}, x }}")
+        };
+        let text = format!(
+            "Generic delta kernel error: Expected contiguous commit files, but found gap: {} -> {}",
+            file(1),
+            file(3)
+        );
+        assert_eq!(gap(&text), Some((1, 3)));
+        assert_eq!(gap("Gap between checkpoint version 10 and next commit 14"), Some((10, 14)));
+        assert_eq!(gap("version: 1, version: 2"), None);
+        let error = delta_error(DeltaTableError::generic(text));
+        assert!(error.message().starts_with("version 2 is missing"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(missing_versions(10, 14).starts_with("versions 11 to 13 are"));
+    }
 
     #[test]
     fn the_store_decides_however_deep_its_error_is() {
