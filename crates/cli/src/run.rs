@@ -33,7 +33,8 @@ pub(crate) async fn run(args: args::Run) -> anyhow::Result<Exit> {
     let reporter = Arc::new(Reporter::new(output, Box::new(std::io::stdout())));
     library.listen(reporter.clone());
 
-    let run = Run { library, reporter, running: Mutex::default() };
+    let checkpoint_given = args.checkpoint.is_some();
+    let run = Run { library, reporter, checkpoint_given, running: Mutex::default() };
     let mut interrupt = Interrupt::new()?;
     let result = tokio::select! {
         result = run.statements(script) => result,
@@ -110,9 +111,26 @@ fn in_script(error: anyhow::Error, name: &str) -> anyhow::Error {
     }
 }
 
+/// What to say of a table that keeps no checkpoint although the command line has a place for it.
+fn without_checkpoint(command: &Command) -> Option<String> {
+    let Command::CreateStreamingTable(create) = command else { return None };
+    let passing =
+        matches!(create.format, TableFormat::Memory | TableFormat::Console | TableFormat::Noop);
+    let unused = passing && create.properties.checkpoint_location.is_none();
+    unused.then(|| {
+        format!(
+            "{}: warning: --checkpoint is not used: the output goes with the program, and so does \
+             what it has read; to go on next time set 'checkpointLocation' in TBLPROPERTIES",
+            create.name
+        )
+    })
+}
+
 struct Run {
     library: Library,
     reporter: Arc<Reporter>,
+    /// Whether the command line says where checkpoints are.
+    checkpoint_given: bool,
     /// The queries that have not been seen to end.
     running: Mutex<Vec<Running>>,
 }
@@ -126,6 +144,11 @@ impl Run {
         for statement in script.statements {
             if self.waits(&statement.command) {
                 self.until_ended().await?;
+            }
+            if self.checkpoint_given
+                && let Some(warning) = without_checkpoint(&statement.command)
+            {
+                self.reporter.print(&warning);
             }
             let step = self.library.execute(statement).await;
             match step.map_err(|error| in_script(error, &script.name))? {

@@ -84,6 +84,15 @@ fn totals_in_memory_start_anew_each_time() {
 }
 
 #[test]
+fn a_checkpoint_that_has_no_use_is_said_to_have_none() {
+    let folder = Folder::with_example("event_totals");
+    let text = printed(&folder.run(&["--checkpoint", "cp"]));
+    assert!(text.contains("--checkpoint is not used"), "{text}");
+    assert!(!folder.path().join("cp").exists());
+}
+
+/// Trap E12.
+#[test]
 fn checkpoints_go_where_the_command_line_says() {
     let folder = Folder::with_example("clickstream");
     printed(&folder.run(&["--checkpoint", "cp"]));

@@ -25,6 +25,7 @@ fn ctrl_c_stops_cleanly() {
     }
 }
 
+/// Trap E3.
 #[test]
 fn of_two_runs_one_says_that_the_other_has_taken_over() {
     let folder = Folder::with(ENDLESS);
