@@ -4,6 +4,7 @@
 use super::extension::{Node, text, text_of};
 use super::pretty;
 use super::types::type_of_function;
+use super::window_names;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause,
@@ -35,6 +36,7 @@ impl VisitorMut for Lower {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        window_names::spell_out(query);
         name_columns(&mut query.body);
         let tables = query.with.iter().flat_map(|with| &with.cte_tables);
         self.with.push(tables.map(|table| table.alias.name.value.clone()).collect());
