@@ -98,18 +98,13 @@ pub async fn plan_query(state: &SessionState, mut query: Query) -> Result<Logica
 
 /// Plans a query that was lowered already.
 pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Result<LogicalPlan> {
-    if let Some((left, right)) = set_operations::sides_of_except_all(&query) {
-        let left = Box::pin(plan_lowered(state, left)).await?;
-        let right = Box::pin(plan_lowered(state, right)).await?;
-        return set_operations::except_all(state, left, right);
-    }
     let case = name_case(state);
     let mut corrections = 0;
     loop {
         let statement = Statement::Query(Box::new(query.clone()));
         let statement = DfStatement::Statement(Box::new(statement));
         let error = match state.statement_to_plan(statement).await {
-            Ok(plan) => return Ok(plan),
+            Ok(plan) => return set_operations::counted(state, plan),
             Err(error) => error,
         };
         corrections += 1;

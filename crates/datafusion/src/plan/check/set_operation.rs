@@ -3,9 +3,11 @@
 use super::refuse;
 use crate::plan::event_time::is_event_time;
 use crate::plan::is_streaming;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, NullEquality};
-use datafusion::logical_expr::{Join, LogicalPlan};
+use datafusion::logical_expr::{Distinct, Join, LogicalPlan};
 use fluvial_core::{OutputMode, Result};
+use std::sync::Arc;
 
 /// Whether a join of the analysed plan stands for EXCEPT or INTERSECT: no other semi or anti join
 /// matches null to null before the optimiser has seen it.
@@ -14,7 +16,7 @@ pub(in crate::plan) fn is_set_operation(join: &Join) -> bool {
         && matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
 }
 
-/// Refuses what Spark refuses, and EXCEPT ALL, which would have to count.
+/// Refuses what Spark refuses, and `except()` of DataFrames, which would have to count.
 pub(super) fn check(join: &Join, mode: OutputMode) -> Result<()> {
     const CONDITION: &str = "STREAMING_SET_OPERATION_NOT_SUPPORTED";
     if join.join_type == JoinType::LeftSemi {
@@ -33,7 +35,8 @@ pub(super) fn check(join: &Join, mode: OutputMode) -> Result<()> {
     let LogicalPlan::Distinct(_) = join.left.as_ref() else {
         return Err(refuse(
             CONDITION,
-            "EXCEPT ALL of a stream is not supported yet: use EXCEPT, or a LEFT ANTI JOIN",
+            "except() of a stream would keep duplicates: use except_distinct(), EXCEPT ALL in SQL, \
+             or a left anti join",
         ));
     };
     let timed = join.left.schema().fields().iter().any(|field| is_event_time(field));
@@ -45,4 +48,20 @@ pub(super) fn check(join: &Join, mode: OutputMode) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// `EXCEPT` with duplicates dropped last, as in Spark: rows that are on the right take no state.
+pub(in crate::plan) fn distinct_last(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
+    let lifted = plan.transform_up(|node| match node {
+        LogicalPlan::Join(join) if is_set_operation(&join) && is_streaming(&join.left) => {
+            let LogicalPlan::Distinct(Distinct::All(input)) = join.left.as_ref() else {
+                return Ok(Transformed::no(LogicalPlan::Join(join)));
+            };
+            let left = Arc::clone(input);
+            let join = Arc::new(LogicalPlan::Join(Join { left, ..join }));
+            Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(join))))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(lifted.data)
 }
