@@ -1,8 +1,12 @@
-//! `min` and `max`. DataFusion's, but for floats: NaN is the greatest number.
+//! `min` and `max`. DataFusion's, but for floats: NaN is the greatest number; and for rows and
+//! arrays: a null in them is the least value.
 
 use super::definition::OneGroup;
 use super::groups::{StateBuilder, each_valid, emit, nullable, own_groups};
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, UInt64Array, make_comparator,
+};
+use arrow::compute::{SortOptions, take};
 use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
 use datafusion::common::{Result, internal_err};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
@@ -10,6 +14,7 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature,
 };
+use datafusion::scalar::ScalarValue;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -25,6 +30,16 @@ pub(super) fn functions() -> Vec<Arc<AggregateUDF>> {
 enum Extreme {
     Min,
     Max,
+}
+
+impl Extreme {
+    /// Whether a value that compares like this to the best so far is better.
+    fn prefers(self, order: Ordering) -> bool {
+        match self {
+            Self::Min => order.is_lt(),
+            Self::Max => order.is_gt(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -58,13 +73,17 @@ impl AggregateUDFImpl for MinMax {
         Ok(match args.return_field.data_type() {
             DataType::Float32 => Box::new(OneGroup(Floats::<Float32Type>::new(self.extreme))),
             DataType::Float64 => Box::new(OneGroup(Floats::<Float64Type>::new(self.extreme))),
+            nested if is_nested(nested) => Box::new(Nested::new(self.extreme, nested)),
             _ => self.inner.accumulator(args)?,
         })
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        matches!(args.return_field.data_type(), DataType::Float32 | DataType::Float64)
-            || self.inner.groups_accumulator_supported(args)
+        match args.return_field.data_type() {
+            DataType::Float32 | DataType::Float64 => true,
+            nested if is_nested(nested) => false,
+            _ => self.inner.groups_accumulator_supported(args),
+        }
     }
 
     fn create_groups_accumulator(
@@ -76,6 +95,70 @@ impl AggregateUDFImpl for MinMax {
             DataType::Float64 => Box::new(Floats::<Float64Type>::new(self.extreme)),
             _ => self.inner.create_groups_accumulator(args)?,
         })
+    }
+}
+
+fn is_nested(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Struct(_)
+            | DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::FixedSizeList(..)
+    )
+}
+
+/// The extreme of rows or arrays.
+#[derive(Debug)]
+struct Nested {
+    extreme: Extreme,
+    /// One value.
+    best: Option<ArrayRef>,
+    data_type: DataType,
+}
+
+impl Nested {
+    fn new(extreme: Extreme, data_type: &DataType) -> Self {
+        Self { extreme, best: None, data_type: data_type.clone() }
+    }
+}
+
+impl Accumulator for Nested {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(values) = values.first() else { return internal_err!("extreme of nothing") };
+        let options = SortOptions { descending: false, nulls_first: true };
+        let compare = make_comparator(values, values, options)?;
+        let rows = (0..values.len()).filter(|row| values.is_valid(*row));
+        let better = |a, b| if self.extreme.prefers(compare(b, a)) { b } else { a };
+        let Some(found) = rows.reduce(better) else { return Ok(()) };
+        let found = take(values, &UInt64Array::from(vec![found as u64]), None)?;
+        let replaces = match &self.best {
+            Some(best) => self.extreme.prefers(make_comparator(&found, best, options)?(0, 0)),
+            None => true,
+        };
+        if replaces {
+            self.best = Some(found);
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        match &self.best {
+            Some(best) => ScalarValue::try_from_array(best, 0),
+            None => ScalarValue::try_from(&self.data_type),
+        }
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.best.as_ref().map_or(0, |best| best.get_array_memory_size())
     }
 }
 
