@@ -6,6 +6,7 @@
 use super::StreamAggregateNode;
 use super::grouping_sets;
 use super::windows::{self, Assigned};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::exprlist_to_fields;
 use datafusion::logical_expr::{
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// The streaming form of an aggregation.
 pub(crate) fn streaming(aggregate: Aggregate, operator: OperatorId) -> Result<LogicalPlan> {
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
-    let aggr_expr = called_what_they_are(aggr_expr);
+    let aggr_expr = called_what_they_are(aggr_expr, &input)?;
     let (group_expr, sets) = match grouping_sets::of(&group_expr)? {
         Some((exprs, sets)) => (exprs, Some(sets)),
         None => (group_expr, None),
@@ -95,19 +96,34 @@ fn is_column(expr: &Expr, column: &Column) -> bool {
 }
 
 /// Aggregates without the names that the query gives to their results, which the projection above
-/// gives back. State has their names: `min(v) AS x` must not go on as `max(v) AS x`, and a result
-/// may get another name.
-fn called_what_they_are(aggregates: Vec<Expr>) -> Vec<Expr> {
+/// gives back, and without those of the tables that their columns come from. State has their names:
+/// `min(v) AS x` must not go on as `max(v) AS x`, and a result, or a table, may get another name.
+fn called_what_they_are(aggregates: Vec<Expr>, input: &LogicalPlan) -> Result<Vec<Expr>> {
     let mut seen: Vec<String> = Vec::new();
     let plain = aggregates.into_iter().map(|aggregate| {
         let plain = aggregate.unalias();
-        let name = plain.schema_name().to_string();
+        let mut name = without_tables(plain.clone(), input)?.schema_name().to_string();
         let before = seen.iter().filter(|other| **other == name).count();
         seen.push(name.clone());
-        // The same function twice, under two names.
-        if before == 0 { plain } else { plain.alias(format!("{name} #{}", before + 1)) }
+        if before > 0 {
+            // The same function twice, under two names.
+            name = format!("{name} #{}", before + 1);
+        }
+        Ok(if plain.schema_name().to_string() == name { plain } else { plain.alias(name) })
     });
     plain.collect()
+}
+
+/// The expression with its columns' own names, where they say which column it is.
+fn without_tables(expr: Expr, input: &LogicalPlan) -> Result<Expr> {
+    let schema = input.schema();
+    let plain = expr.transform(|part| match part {
+        Expr::Column(column) if schema.fields_with_unqualified_name(&column.name).len() == 1 => {
+            Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column.name))))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(plain.data)
 }
 
 /// The aggregation that a `SELECT DISTINCT` is.

@@ -7,6 +7,7 @@ mod group_functions;
 mod set_operation;
 
 use super::draw_node::draws;
+use super::event_time::is_event_time;
 use super::join;
 use super::join_node::StreamJoinNode;
 use super::{
@@ -19,7 +20,7 @@ use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SkipType};
 use fluvial_core::{Error, OutputMode};
 use set_operation as set;
-pub(super) use set_operation::is_set_operation;
+pub(super) use set_operation::{distinct_last, is_set_operation};
 
 fn refuse(condition: &'static str, message: impl Into<String>) -> Error {
     Error::invalid(message).with_condition(condition)
@@ -286,14 +287,15 @@ pub(crate) fn after_rewrite(plan: &LogicalPlan, mode: OutputMode) -> Result<()> 
         } else if let Some(transform) = any.downcast_ref::<StreamTransformNode>() {
             group_functions::check(transform, plan, mode).map_err(crate::error::plan)?;
         } else if let Some(watermark) = any.downcast_ref::<WatermarkNode>()
-            && watermark_below(&watermark.input)
+            && let Some(other) = watermark.input.schema().fields().iter().find(|f| is_event_time(f))
         {
             return Err(crate::error::plan(refuse(
                 "WATERMARK_REDEFINED",
                 format!(
-                    "a second watermark, on {}, above another one is not allowed: define one per \
-                     input",
-                    watermark.column
+                    "a second watermark, on {}, of rows whose event time is {} is not allowed: \
+                     define one per input",
+                    watermark.column,
+                    other.name()
                 ),
             )));
         }
@@ -351,8 +353,8 @@ pub(super) fn has_aggregate(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a row of `plan` has a watermark already. A stream below without one does not count.
-fn watermark_below(plan: &LogicalPlan) -> bool {
+/// Whether a watermark is defined in `plan`.
+pub(super) fn watermark_below(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Extension(Extension { node }) => {
             node.as_any().is::<WatermarkNode>() || node.inputs().into_iter().any(watermark_below)

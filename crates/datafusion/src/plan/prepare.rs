@@ -104,7 +104,7 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     let options = state.config_options();
     let plan = state.analyzer().execute_and_check(plan, options, |_, _| {})?;
     check::supported(&plan, mode)?;
-    let plan = join::filters_into_joins(plan)?;
+    let plan = join::filters_into_joins(windows::filter_times(check::distinct_last(plan)?)?)?;
     let mut names = Names::default();
     let plan = plan.transform_up(|node| names.stream(node, mode))?.data.recompute_schema()?;
     check::after_rewrite(&plan, mode)?;
@@ -117,6 +117,7 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
         })
         .cloned()
         .collect();
+    rules.push(Arc::new(join::FilterNullKeys));
     rules.push(Arc::new(PushFilterBelowWatermark));
     rules.push(Arc::new(PushFilterBelowAggregate));
     let template = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
@@ -166,6 +167,7 @@ impl Names {
                 let id = WatermarkId::new(format!("watermark-{}", self.watermarks.len()))
                     .map_err(crate::error::plan)?;
                 self.watermarks.insert(id.clone(), watermark.delay);
+                self.warnings.extend(stacked(watermark));
                 let named = WatermarkNode::try_new(
                     watermark.input.clone(),
                     watermark.column.clone(),
@@ -190,7 +192,9 @@ impl Names {
                     && !check::is_set_operation(&join) =>
             {
                 let operator = self.operator("join")?;
-                join::streaming(join, operator).map(Transformed::yes)
+                let plan = join::streaming(join, operator)?;
+                self.warnings.extend(join::warning(&plan));
+                Ok(Transformed::yes(plan))
             }
             // A limit of a complete result begins anew in every batch and needs no state.
             LogicalPlan::Limit(limit)
@@ -307,6 +311,18 @@ impl Names {
         }
         Ok(plan.data)
     }
+}
+
+/// What there is to say of a watermark above another one.
+fn stacked(watermark: &WatermarkNode) -> Option<String> {
+    check::watermark_below(&watermark.input).then(|| {
+        format!(
+            "the watermark on {} stands above another one, and the query's watermark is the lowest \
+             of both: what comes out below only when the watermark moves never comes out. Keep \
+             the event time of the input, or set watermark.policy = max",
+            watermark.column
+        )
+    })
 }
 
 /// Whether a filter lets nothing through.

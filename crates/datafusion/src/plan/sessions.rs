@@ -217,6 +217,7 @@ mod tests {
         CalendarInterval::parse(text).unwrap()
     }
 
+    /// Trap A14.
     #[test]
     fn a_gap_that_is_not_positive_is_none() {
         for text in ["0 seconds", "-5 minutes", "1 day -25 hours", "1 month -31 days"] {
@@ -227,6 +228,7 @@ mod tests {
         }
     }
 
+    /// Trap A21.
     #[test]
     fn sessions_end_after_their_gap_and_saturate() {
         assert_eq!(end(7, interval("5 microseconds")), Some(12));

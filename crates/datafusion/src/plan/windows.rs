@@ -4,7 +4,7 @@
 //! window lies in several: a list of windows is computed and unnested.
 
 use super::event_time::{EVENT_TIME_KEY, is_window};
-use super::sessions;
+use super::{is_streaming, sessions};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, TimestampMicrosecondType};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -74,6 +74,24 @@ pub(crate) fn assign(input: LogicalPlan, exprs: Vec<Expr>) -> Result<Assigned> {
     let column = column.alias_with_metadata(&name, Some(FieldMetadata::new(metadata)));
     let exprs = exprs.into_iter().map(|e| replace(e, &call, &column)).collect::<Result<_>>()?;
     Ok(Assigned { input, exprs, meaning, session: None })
+}
+
+/// The plan with a filter on null times below every aggregation by `window`: what lies below may
+/// then know that such rows do not count.
+pub(crate) fn filter_times(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let filtered = plan.transform_up(|node| {
+        let LogicalPlan::Aggregate(mut aggregate) = node else { return Ok(Transformed::no(node)) };
+        let call = only_window(&aggregate.group_expr)?.filter(|call| is_call(call, WINDOW));
+        let Some(call) = call.filter(|_| is_streaming(&aggregate.input)) else {
+            return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+        };
+        let (time, _) = window_of(&call, &aggregate.input)?;
+        let input = Arc::unwrap_or_clone(aggregate.input);
+        let input = LogicalPlanBuilder::from(input).filter(time.is_not_null())?.build()?;
+        aggregate.input = Arc::new(input);
+        Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
+    })?;
+    Ok(filtered.data)
 }
 
 /// Whether any of the expressions calls `window` or `session_window`.

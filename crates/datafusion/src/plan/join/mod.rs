@@ -3,15 +3,19 @@
 //! Equalities between the sides become keys. What concerns the rows of one side alone moves below
 //! the join, unless that side is preserved: there a row that fails it must come out. Rows whose
 //! keys are null, or whose times are where the condition compares them, match nothing, so they
-//! leave below the join too; as in Spark such rows do not advance the watermark.
+//! leave below the join too; as in Spark such rows do not advance the watermark. So do rows that a
+//! filter on the keys of the other side excludes.
 
+mod infer;
 mod keys;
 mod linear;
 mod merge;
+mod null_keys;
 mod range;
 mod times;
 
 pub(crate) use merge::filters_into_joins;
+pub(crate) use null_keys::FilterNullKeys;
 pub(crate) use times::{Kept, Times};
 
 use super::join_node::{JoinConditions, StreamJoinNode};
@@ -61,6 +65,12 @@ pub(crate) fn streaming(join: Join, operator: OperatorId) -> Result<LogicalPlan>
             (false, false) => both.push(conjunct),
         }
     }
+    let keyed = infer::plain(&keys);
+    let turned: Vec<(Column, Column)> = keyed.iter().cloned().map(|(l, r)| (r, l)).collect();
+    let of_lefts = [infer::known(&left)?, lefts.clone(), below[0].clone()].concat();
+    let of_rights = [infer::known(&right)?, rights.clone(), below[1].clone()].concat();
+    below[0].extend(infer::of_other(&of_rights, &turned)?);
+    below[1].extend(infer::of_other(&of_lefts, &keyed)?);
     let compared = compared(&both);
     let inputs = [(Side::Left, left), (Side::Right, right)].map(|(side, input)| {
         if kind.preserves(side) {
@@ -214,6 +224,26 @@ pub(crate) fn one_event_time(node: &StreamJoinNode) -> fluvial_core::Result<()> 
         }
     }
     Ok(())
+}
+
+/// What there is to say of a full outer join that knows when the rows of one side only are done
+/// with: Spark takes it, too.
+pub(crate) fn warning(plan: &LogicalPlan) -> Option<String> {
+    let LogicalPlan::Extension(Extension { node }) = plan else { return None };
+    let node = node.as_any().downcast_ref::<StreamJoinNode>()?;
+    let kept = node.times().ok()?.kept;
+    let side = match (&kept[0], &kept[1]) {
+        _ if node.kind != JoinKind::Full => return None,
+        (Kept::ForEver, Kept::ForEver) => return None,
+        (Kept::ForEver, _) => Side::Left,
+        (_, Kept::ForEver) => Side::Right,
+        _ => return None,
+    };
+    Some(format!(
+        "the state of {} grows without bound: nothing says when a {side} row can no longer match, so \
+         one that matches nothing never comes out; bound the other side's time in the condition",
+        node.operator
+    ))
 }
 
 /// Refuses a join that would never put out what it must, or never forget.

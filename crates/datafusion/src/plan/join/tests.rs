@@ -37,6 +37,7 @@ fn offsets(condition: Expr) -> [Option<i64>; 2] {
 }
 
 /// Beside what Spark's own suite expects.
+/// Trap B7.
 #[test]
 fn bounds_of_each_side() {
     let (l, r) = (|| col("lt"), || col("rt"));
