@@ -5,9 +5,10 @@ use crate::feed::Feeder;
 use crate::processors;
 use anyhow::{Context, Result, bail};
 use fluvial::arrow::json::ReaderBuilder;
-use fluvial::datafusion::common::{Column, JoinType};
-use fluvial::datafusion::logical_expr::LogicalPlanBuilder;
-use fluvial::datafusion::prelude::{DataFrame, Expr, when};
+use fluvial::datafusion::common::{Column, DFSchema, JoinType};
+use fluvial::datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use fluvial::datafusion::logical_expr::{BinaryExpr, LogicalPlanBuilder, Operator, binary_expr};
+use fluvial::datafusion::prelude::{DataFrame, Expr, lit, when};
 use fluvial::{
     Session, StreamingDataFrame, session_window, sliding_window, window, window_with_start,
 };
@@ -22,6 +23,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) sources: &'a [SourceSpec],
     pub(crate) feeder: &'a Feeder,
     pub(crate) shared: BTreeMap<String, DataFrame>,
+    /// Whether the node above needs values where an outer join gives nulls.
+    pub(crate) tested: bool,
 }
 
 fn text<'v>(node: &'v Value, key: &str) -> Result<&'v str> {
@@ -41,6 +44,7 @@ impl Builder<'_> {
     pub(crate) fn build<'b>(&'b mut self, node: &'b Value) -> BoxFuture<'b, Result<DataFrame>> {
         Box::pin(async move {
             let op = text(node, "op")?;
+            let tested = std::mem::replace(&mut self.tested, tests(node));
             match op {
                 "source" => self.source(text(node, "id")?).await,
                 "static" => self.table(node),
@@ -74,7 +78,7 @@ impl Builder<'_> {
                 "join" => {
                     let left = self.build(&node["left"]).await?;
                     let right = self.build(&node["right"]).await?;
-                    self.join(left, right, node)
+                    self.join(left, right, node, tested)
                 }
                 _ => {
                     let input = self.build(&node["input"]).await?;
@@ -167,7 +171,13 @@ impl Builder<'_> {
         Ok(self.session.sql(text(node, "query")?).await?)
     }
 
-    fn join(&self, left: DataFrame, right: DataFrame, node: &Value) -> Result<DataFrame> {
+    fn join(
+        &self,
+        left: DataFrame,
+        right: DataFrame,
+        node: &Value,
+        tested: bool,
+    ) -> Result<DataFrame> {
         let kind = match text(node, "how")? {
             "inner" => JoinType::Inner,
             "left_outer" | "left" => JoinType::Left,
@@ -184,7 +194,10 @@ impl Builder<'_> {
         let (_, right) = right.into_parts();
         // The condition reads the columns of both.
         let both = LogicalPlanBuilder::from(left.clone()).cross_join(right.clone())?.build()?;
-        let on = self.session.expr(sql, &DataFrame::new(state.clone(), both))?;
+        let mut on = self.session.expr(sql, &DataFrame::new(state.clone(), both))?;
+        if kind == JoinType::Full && !tested {
+            on = null_safe(on, left.schema(), right.schema());
+        }
         let plan = LogicalPlanBuilder::from(left).join_on(right, kind, Some(on))?;
         Ok(DataFrame::new(state, plan.build()?))
     }
@@ -250,6 +263,32 @@ impl Builder<'_> {
     }
 }
 
+/// Whether a node takes away rows that lack values: then Spark makes less than a full outer join of
+/// one below it.
+fn tests(node: &Value) -> bool {
+    let windows =
+        node["group"].as_array().into_iter().flatten().any(|group| group["fn"] == "window");
+    node["op"] == "filter" || windows
+}
+
+/// A condition whose equalities between the sides match null to null. Spark does so in full outer
+/// joins of two streams, whatever the query says; here it must say `<=>`.
+fn null_safe(on: Expr, left: &DFSchema, right: &DFSchema) -> Expr {
+    let of = |expr: &Expr, schema: &DFSchema| {
+        let columns = expr.column_refs();
+        !columns.is_empty() && columns.into_iter().all(|column| schema.has_column(column))
+    };
+    let conjuncts = split_conjunction_owned(on).into_iter().map(|conjunct| match conjunct {
+        Expr::BinaryExpr(BinaryExpr { left: l, op: Operator::Eq, right: r })
+            if (of(&l, left) && of(&r, right)) || (of(&r, left) && of(&l, right)) =>
+        {
+            binary_expr(*l, Operator::IsNotDistinctFrom, *r)
+        }
+        other => other,
+    });
+    conjunction(conjuncts).unwrap_or_else(|| lit(true))
+}
+
 /// A join on columns that both sides have: as in Spark each comes out once, from the side whose
 /// rows all come out.
 fn join_using(
@@ -282,7 +321,8 @@ fn join_using(
     if !matches!(kind, JoinType::LeftSemi | JoinType::LeftAnti) {
         columns.extend(others(&right, r));
     }
-    let equal = on.iter().map(|key| column(l, key).eq(column(r, key)));
+    let equals = if kind == JoinType::Full { Operator::IsNotDistinctFrom } else { Operator::Eq };
+    let equal = on.iter().map(|key| binary_expr(column(l, key), equals, column(r, key)));
     Ok(left.join_on(right, kind, equal)?.select(columns)?)
 }
 

@@ -1,7 +1,7 @@
 //! Our outcome beside Spark's.
 
 use crate::case::{Case, ExpectedBatch};
-use crate::differences::{Field, deliberate};
+use crate::differences::{Difference, Field, deliberate};
 use crate::run::{Batch, Outcome};
 use serde_json::Value;
 
@@ -13,164 +13,222 @@ const EPOCH: &str = "1970-01-01T00:00:00.000Z";
 pub enum Verdict {
     /// All agrees.
     Agrees,
-    /// All agrees but for a deliberate difference, with its reason.
-    AgreesBut(&'static str),
+    /// All agrees but for deliberate differences, with their reasons.
+    AgreesBut(String),
     /// What differs, at which batch.
     Differs(Vec<String>),
 }
 
 /// Compares an outcome with what was recorded.
 pub fn judge(case: &Case, outcome: &Outcome) -> Verdict {
-    let mut found = Vec::new();
-    let difference = deliberate(&case.name);
-    if difference.is_some_and(|d| d.field == Field::Accepted) {
-        found.extend(outcome.errors.values().map(|error| format!("failed: {error}")));
-    } else if difference.is_some_and(|d| d.field == Field::Refused) {
-        if outcome.errors.is_empty() {
-            found.push("should be refused, and was not".into());
-        }
-    } else {
-        errors(case, outcome, &mut found);
-        if difference.is_none_or(|d| d.field != Field::Rows) {
-            batches(case, outcome, &mut found);
-        }
-        sink(case, outcome, &mut found);
-    }
-    match (found.is_empty(), difference) {
-        (true, Some(difference)) => Verdict::AgreesBut(difference.why),
-        (true, None) => Verdict::Agrees,
-        (false, _) => Verdict::Differs(found),
+    let mut judge = Judge { case, allowed: deliberate(case), found: Vec::new(), used: Vec::new() };
+    judge.whole(outcome);
+    match (judge.found.is_empty(), judge.used.is_empty()) {
+        (true, true) => Verdict::Agrees,
+        (true, false) => Verdict::AgreesBut(judge.used.join("; ")),
+        (false, _) => Verdict::Differs(judge.found),
     }
 }
 
-fn errors(case: &Case, outcome: &Outcome, found: &mut Vec<String>) {
-    if case.expected.error.is_some() {
-        if outcome.errors.is_empty() {
-            found.push("should fail, and did not".into());
-        }
-        return;
-    }
-    for (step, error) in &outcome.errors {
-        if !case.expected.step_errors.contains_key(&step.to_string()) {
-            found.push(format!("step {step} failed: {error}"));
-        }
-    }
-    for step in case.expected.step_errors.keys() {
-        if !step.parse().is_ok_and(|s: usize| outcome.errors.contains_key(&s)) {
-            found.push(format!("step {step} should fail, and did not"));
-        }
-    }
+struct Judge<'c> {
+    case: &'c Case,
+    allowed: Vec<&'static Difference>,
+    found: Vec<String>,
+    /// The reasons of what differs on purpose.
+    used: Vec<&'static str>,
 }
 
-fn batches(case: &Case, outcome: &Outcome, found: &mut Vec<String>) {
-    let expected = &case.expected.batches;
-    for want in expected {
-        let have = outcome.batches.iter().find(|b| b.step == want.step && b.id == want.batch_id);
-        match have {
-            Some(have) => batch(case, want, have, found),
-            None => found.push(format!("batch {} (step {}) is missing", want.batch_id, want.step)),
+impl Judge<'_> {
+    /// Whether a difference in a field is deliberate; the reason is noted.
+    fn allows(&mut self, field: Field) -> bool {
+        let Some(difference) = self.allowed.iter().find(|d| d.field == field) else {
+            return false;
+        };
+        if !self.used.contains(&difference.why) {
+            self.used.push(difference.why);
         }
+        true
     }
-    for have in &outcome.batches {
-        let known = |w: &ExpectedBatch| w.step == have.step && w.batch_id == have.id;
-        if !expected.iter().any(known) {
-            found.push(format!("batch {} (step {}) is too many", have.id, have.step));
-        }
-    }
-}
 
-fn batch(case: &Case, want: &ExpectedBatch, have: &Batch, found: &mut Vec<String>) {
-    let at = format!("batch {}", want.batch_id);
-    let field = deliberate(&case.name).map(|d| d.field);
-    if let Some(rows) = &want.rows
-        && !same_rows(rows, &have.rows, case.ordered)
-    {
-        found.push(format!(
-            "{at}: rows are {}, should be {}",
-            Value::Array(have.rows.clone()),
-            Value::Array(rows.clone())
-        ));
-    }
-    let Some(progress) = &have.progress else {
-        found.push(format!("{at}: no progress"));
-        return;
-    };
-    if let Some(rows) = want.num_input_rows {
-        let read = progress["numInputRows"].as_u64().unwrap_or(0);
-        let may_be_more = matches!(field, Some(Field::InputRows | Field::Doubled));
-        if read != rows && !(may_be_more && read > rows) {
-            found.push(format!("{at}: numInputRows is {read}, should be {rows}"));
+    fn whole(&mut self, outcome: &Outcome) {
+        self.allows(Field::NullKeys);
+        if let Some(step) = self.refused(outcome)
+            && self.allows(Field::Refused)
+        {
+            self.batches(outcome, step);
+            return;
         }
-    }
-    if let Some(watermark) = want.event_time.get("watermark")
-        && progress["eventTime"]["watermark"].as_str() != Some(watermark)
-    {
-        let have = &progress["eventTime"]["watermark"];
-        // Spark's watermark begins at the epoch; ours may be before it.
-        let before_epoch = have.as_str().is_some_and(|have| have < EPOCH);
-        if !(before_epoch && watermark == EPOCH) {
-            found.push(format!("{at}: watermark is {have}, should be {watermark}"));
+        self.errors(outcome);
+        let found = self.found.len();
+        self.batches(outcome, usize::MAX);
+        let refused = outcome.errors.keys().next().copied();
+        if let Some(step) = refused.filter(|step| *step > 0)
+            && self.found.len() > found
+            && self.case.expected.error.is_none()
+            && self.allows(Field::AfterRefusal)
+        {
+            self.found.truncate(found);
+            self.batches(outcome, step);
         }
+        let deliberate = self.found.len() > found
+            && (self.allows(Field::Rows)
+                || (self.has_all_rows(outcome) && self.allows(Field::MoreRows)));
+        if deliberate {
+            self.found.truncate(found);
+        }
+        self.sink(outcome);
     }
-    state(&at, field, want, progress, found);
-}
 
-fn state(
-    at: &str,
-    field: Option<Field>,
-    want: &ExpectedBatch,
-    progress: &Value,
-    found: &mut Vec<String>,
-) {
-    let none = Vec::new();
-    let have = progress["stateOperators"].as_array().unwrap_or(&none);
-    if have.len() != want.state_operators.len() {
-        let (have, want) = (have.len(), want.state_operators.len());
-        found.push(format!("{at}: {have} stateful operators, should be {want}"));
-        return;
+    /// The restart that was refused where Spark went on.
+    fn refused(&self, outcome: &Outcome) -> Option<usize> {
+        let spark = |step: &usize| self.case.expected.step_errors.contains_key(&step.to_string());
+        let first = outcome.errors.keys().find(|step| !spark(step))?;
+        (*first > 0 && self.case.expected.error.is_none()).then_some(*first)
     }
-    for (i, (want, have)) in want.state_operators.iter().zip(have).enumerate() {
-        for name in ["numRowsTotal", "numRowsUpdated", "numRowsRemoved"] {
-            let (want, have) = (&want[name], &have[name]);
-            let number = |value: &Value| value.as_u64().unwrap_or(0);
-            let doubled = field == Some(Field::Doubled) && number(want) == 2 * number(have);
-            let fewer = field == Some(Field::StateRows) && number(want) < number(have);
-            if want != have && !doubled && !fewer {
-                found.push(format!("{at}: operator {i}: {name} is {have}, should be {want}"));
+
+    fn errors(&mut self, outcome: &Outcome) {
+        if self.case.expected.error.is_some() {
+            if outcome.errors.is_empty() && !self.allows(Field::Accepted) {
+                self.found.push("should fail, and did not".into());
+            }
+            return;
+        }
+        let expected = &self.case.expected.step_errors;
+        for (step, error) in &outcome.errors {
+            if !expected.contains_key(&step.to_string()) {
+                self.found.push(format!("step {step} failed: {error}"));
             }
         }
-        // Ours counts rows of the input, Spark's rows after partial aggregation.
-        let dropped = |v: &Value| v["numRowsDroppedByWatermark"].as_u64().unwrap_or(0);
-        if dropped(have) < dropped(want) {
-            let (want, have) = (dropped(want), dropped(have));
-            found
-                .push(format!("{at}: operator {i}: {have} rows dropped, should be {want} or more"));
+        for step in expected.keys() {
+            if !step.parse().is_ok_and(|s: usize| outcome.errors.contains_key(&s)) {
+                self.found.push(format!("step {step} should fail, and did not"));
+            }
         }
     }
-}
 
-fn sink(case: &Case, outcome: &Outcome, found: &mut Vec<String>) {
-    for want in &case.expected.sink {
-        let Some((_, rows, dirs)) = outcome.sink.iter().find(|(step, ..)| *step == want.step)
-        else {
-            found.push(format!("step {}: the sink was not read", want.step));
-            continue;
-        };
-        if let Some(expected) = &want.rows
-            && !same_rows(expected, rows, false)
+    /// Compares the batches of the steps before `until`.
+    fn batches(&mut self, outcome: &Outcome, until: usize) {
+        if self.case.expected.error.is_some() && outcome.errors.is_empty() {
+            return;
+        }
+        let expected = &self.case.expected.batches;
+        for want in expected.iter().filter(|want| want.step < until) {
+            let same = |b: &&Batch| b.step == want.step && b.id == want.batch_id;
+            match outcome.batches.iter().find(same) {
+                Some(have) => self.batch(want, have),
+                // Where Spark fails while it runs we refuse at once.
+                None if self.case.expected.error.is_some() => {}
+                None => {
+                    let (id, step) = (want.batch_id, want.step);
+                    self.found.push(format!("batch {id} (step {step}) is missing"));
+                }
+            }
+        }
+        for have in outcome.batches.iter().filter(|have| have.step < until) {
+            let known = |w: &ExpectedBatch| w.step == have.step && w.batch_id == have.id;
+            if !expected.iter().any(known) {
+                let (id, step) = (have.id, have.step);
+                self.found.push(format!("batch {id} (step {step}) is too many"));
+            }
+        }
+    }
+
+    fn batch(&mut self, want: &ExpectedBatch, have: &Batch) {
+        let at = format!("batch {}", want.batch_id);
+        if let Some(rows) = &want.rows
+            && !same_rows(rows, &have.rows, self.case.ordered)
+            && !(has_sets(self.case)
+                && same_rows(&sorted(rows), &sorted(&have.rows), self.case.ordered))
         {
-            found.push(format!(
-                "step {}: the sink holds {}, should hold {}",
-                want.step,
-                Value::Array(rows.clone()),
-                Value::Array(expected.clone())
+            self.found.push(format!(
+                "{at}: rows are {}, should be {}",
+                Value::Array(have.rows.clone()),
+                Value::Array(rows.clone())
             ));
         }
-        if dirs != &want.dirs {
-            found.push(format!(
-                "step {}: folders are {dirs:?}, should be {:?}",
-                want.step, want.dirs
-            ));
+        let Some(progress) = &have.progress else {
+            self.found.push(format!("{at}: no progress"));
+            return;
+        };
+        if let Some(rows) = want.num_input_rows {
+            let read = progress["numInputRows"].as_u64().unwrap_or(0);
+            if read != rows && !(read > rows && self.allows(Field::InputRows)) {
+                self.found.push(format!("{at}: numInputRows is {read}, should be {rows}"));
+            }
+        }
+        if let Some(watermark) = want.event_time.get("watermark")
+            && progress["eventTime"]["watermark"].as_str() != Some(watermark)
+        {
+            let have = &progress["eventTime"]["watermark"];
+            // Spark's watermark begins at the epoch; ours may be before it.
+            let before_epoch = have.as_str().is_some_and(|have| have < EPOCH);
+            if !(before_epoch && watermark == EPOCH) {
+                self.found.push(format!("{at}: watermark is {have}, should be {watermark}"));
+            }
+        }
+        self.state(&at, want, progress);
+    }
+
+    fn state(&mut self, at: &str, want: &ExpectedBatch, progress: &Value) {
+        let none = Vec::new();
+        let have = progress["stateOperators"].as_array().unwrap_or(&none);
+        if have.len() != want.state_operators.len() {
+            let (have, want) = (have.len(), want.state_operators.len());
+            self.found.push(format!("{at}: {have} stateful operators, should be {want}"));
+            return;
+        }
+        for (i, (want, have)) in want.state_operators.iter().zip(have).enumerate() {
+            for name in ["numRowsTotal", "numRowsUpdated", "numRowsRemoved"] {
+                let (want, have) = (&want[name], &have[name]);
+                let number = |value: &Value| value.as_u64().unwrap_or(0);
+                let (w, h) = (number(want), number(have));
+                let differs = want != have && !(w == 2 * h && self.allows(Field::Doubled));
+                if differs {
+                    self.found
+                        .push(format!("{at}: operator {i}: {name} is {have}, should be {want}"));
+                }
+            }
+            // Ours counts rows of the input, Spark's rows after partial aggregation.
+            let dropped = |v: &Value| v["numRowsDroppedByWatermark"].as_u64().unwrap_or(0);
+            let (want, have) = (dropped(want), dropped(have));
+            if have < want {
+                self.found.push(format!(
+                    "{at}: operator {i}: {have} rows dropped, should be {want} or more"
+                ));
+            }
+        }
+    }
+
+    /// Whether every row that came out of Spark, in whatever batch, came out here too.
+    fn has_all_rows(&self, outcome: &Outcome) -> bool {
+        let mut have: Vec<&Value> = outcome.batches.iter().flat_map(|b| &b.rows).collect();
+        let want = self.case.expected.batches.iter().flat_map(|b| b.rows.iter().flatten());
+        outcome.errors.is_empty() && take_all(&mut have, want)
+    }
+
+    fn sink(&mut self, outcome: &Outcome) {
+        for want in &self.case.expected.sink {
+            let Some((_, rows, dirs)) = outcome.sink.iter().find(|(step, ..)| *step == want.step)
+            else {
+                self.found.push(format!("step {}: the sink was not read", want.step));
+                continue;
+            };
+            if let Some(expected) = &want.rows
+                && !same_rows(expected, rows, false)
+            {
+                self.found.push(format!(
+                    "step {}: the sink holds {}, should hold {}",
+                    want.step,
+                    Value::Array(rows.clone()),
+                    Value::Array(expected.clone())
+                ));
+            }
+            if dirs != &want.dirs {
+                self.found.push(format!(
+                    "step {}: folders are {dirs:?}, should be {:?}",
+                    want.step, want.dirs
+                ));
+            }
         }
     }
 }
@@ -182,11 +240,39 @@ fn same_rows(want: &[Value], have: &[Value], ordered: bool) -> bool {
     if ordered {
         return want.iter().zip(have).all(|(w, h)| same(w, h));
     }
-    // Small multisets: each wanted row takes one of ours.
-    let mut left: Vec<&Value> = have.iter().collect();
-    want.iter().all(|w| match left.iter().position(|h| same(w, h)) {
+    take_all(&mut have.iter().collect(), want)
+}
+
+/// Whether arrays of a case come from sets, whose order means nothing.
+fn has_sets(case: &Case) -> bool {
+    let text = case.plan.to_string();
+    text.contains("collect_set") && !text.contains("sort_array")
+}
+
+/// The values with the items of every array in order.
+fn sorted(values: &[Value]) -> Vec<Value> {
+    values.iter().map(ordered).collect()
+}
+
+fn ordered(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => {
+            let mut items = sorted(items);
+            items.sort_by_key(Value::to_string);
+            Value::Array(items)
+        }
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), ordered(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// Takes one of ours for each row that is wanted. These are small multisets.
+fn take_all<'v>(have: &mut Vec<&'v Value>, want: impl IntoIterator<Item = &'v Value>) -> bool {
+    want.into_iter().all(|w| match have.iter().position(|h| same(w, h)) {
         Some(at) => {
-            left.swap_remove(at);
+            have.swap_remove(at);
             true
         }
         None => false,

@@ -16,6 +16,7 @@ mod compare;
 mod differences;
 mod feed;
 mod gate;
+mod plan;
 mod processors;
 mod run;
 mod scope;

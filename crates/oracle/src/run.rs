@@ -210,6 +210,7 @@ impl Run<'_> {
             sources: &self.current.sources,
             feeder: &self.feeder,
             shared: BTreeMap::new(),
+            tested: false,
         };
         let frame = builder.build(&self.current.plan).await?;
         let mode: OutputMode = self.current.mode.parse()?;

@@ -1,6 +1,7 @@
 //! Which cases need operators that are still to come.
 
 use crate::case::Case;
+use crate::plan::{children, plans};
 use crate::processors;
 use serde_json::Value;
 
@@ -27,9 +28,7 @@ pub fn scope_of(case: &Case) -> Scope {
     if let Some((_, missing)) = LATER_CASES.iter().find(|(name, _)| *name == case.name) {
         return Scope::Later((*missing).to_owned());
     }
-    let plans =
-        std::iter::once(&case.plan).chain(case.steps.iter().filter_map(|s| s.plan.as_ref()));
-    for plan in plans {
+    for plan in plans(case) {
         if let Some(missing) = missing(plan) {
             return Scope::Later(missing);
         }
@@ -49,13 +48,4 @@ fn missing(node: &Value) -> Option<String> {
         }
     }
     children(node).into_iter().find_map(missing)
-}
-
-fn children(node: &Value) -> Vec<&Value> {
-    let mut all: Vec<&Value> =
-        ["input", "left", "right"].iter().filter_map(|key| node.get(*key)).collect();
-    if let Some(inputs) = node["inputs"].as_object() {
-        all.extend(inputs.values());
-    }
-    all
 }

@@ -21,7 +21,7 @@ pub async fn verdict_of(case: &Case, path: &Path, options: &Options) -> Verdict 
         && !matches!(judge(&sibling, &outcome), Verdict::Differs(_))
     {
         return Verdict::AgreesBut(
-            "the watermark of every input survives a restart, and rows are counted as read",
+            "the watermark of every input survives a restart, and rows are counted as read".into(),
         );
     }
     verdict
