@@ -9,6 +9,7 @@ mod graph;
 mod peers;
 mod s3;
 mod tidy;
+mod traps;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};

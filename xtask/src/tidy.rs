@@ -3,6 +3,7 @@
 use crate::conditions;
 use crate::graph::{GRAPH, PURE};
 use crate::root;
+use crate::traps;
 use anyhow::{Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -44,7 +45,9 @@ fn errors(root: &Path) -> Vec<String> {
     for file in sources(&root.join("xtask")) {
         source("xtask", &file, &mut errors);
     }
-    conditions::check(root, &sources(&root.join("crates")), &mut errors);
+    let files = sources(&root.join("crates"));
+    conditions::check(root, &files, &mut errors);
+    traps::check(root, &files, &mut errors);
     errors
 }
 

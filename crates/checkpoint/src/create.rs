@@ -69,6 +69,7 @@ mod tests {
         assert_eq!(error.kind(), fluvial_core::ErrorKind::Unavailable);
     }
 
+    /// Trap D6.
     #[test]
     fn after_a_lost_acknowledgement_our_own_bytes_are_found() {
         let (disk, path) = (Disk::new(), Path::from("a"));

@@ -141,6 +141,7 @@ mod tests {
         }
     }
 
+    /// Trap A10.
     #[test]
     fn arithmetic_saturates_and_floors() {
         assert_eq!(EventTime(i64::MIN).minus(EventDuration(1)), EventTime(i64::MIN));

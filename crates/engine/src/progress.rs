@@ -233,6 +233,7 @@ mod tests {
         assert!(progress().pretty_json().contains("\n  \"batchId\": 2,\n"));
     }
 
+    /// Trap I6.
     #[test]
     fn rates_are_never_nan_or_infinite() {
         assert_eq!(rate(0, 0.0), None);

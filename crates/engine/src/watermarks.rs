@@ -54,6 +54,7 @@ mod tests {
         assert_eq!(second[&id("b")], Some(EventTime(-2_001_000)));
     }
 
+    /// Trap A21.
     #[test]
     fn extreme_times_saturate() {
         let delays: BTreeMap<_, _> = [(id("a"), EventDuration(10_000_000))].into();

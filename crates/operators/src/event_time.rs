@@ -194,6 +194,7 @@ mod tests {
         LateFilter::new(LateWatermark(Some(EventTime(watermark))))
     }
 
+    /// Trap A9.
     #[test]
     fn a_row_at_the_watermark_is_late_and_a_null_is_not() {
         let late = filter(5).judge(&times()).unwrap().unwrap();

@@ -63,6 +63,7 @@ fn a_key_may_be_renamed() {
     compare(&query(), &both).unwrap();
 }
 
+/// Trap E13.
 #[test]
 fn swapped_keys_are_no_renaming() {
     let swapped = with_schema(|s| s.keys.swap(0, 1));
@@ -142,6 +143,7 @@ fn sources_keep_number_kind_and_place() {
     refused(&moved, CONDITION, &["files[/l]", "files[/other]"]);
 }
 
+/// Trap I9.
 #[test]
 fn swapped_places_get_a_hint() {
     let swapped = changed(|query| {

@@ -29,6 +29,7 @@ fn nothing_is_listed_while_batches_run() {
     assert_eq!(disk.paths_under("q/commits/").len(), 6);
 }
 
+/// Trap E4.
 #[test]
 fn the_mark_is_durable_before_anything_is_deleted() {
     let disk = Disk::new();
@@ -55,6 +56,7 @@ fn cleaning_again_costs_nothing() {
 }
 
 /// A run sleeps, others clean up behind it, it wakes up and finds its batch free.
+/// Trap E4.
 #[test]
 fn a_sleeper_does_not_win_what_was_cleaned_up() {
     let disk = Disk::new();

@@ -21,6 +21,7 @@ fn cut(disk: &Disk, path: &str, length: usize) {
     disk.damage(path, |bytes| bytes.truncate(length));
 }
 
+/// Trap E2.
 #[test]
 fn temporary_files_are_ignored() {
     let disk = filled();
@@ -30,6 +31,7 @@ fn temporary_files_are_ignored() {
     assert_eq!(next(block_on(where_it_stands(&reopened(&disk))).unwrap()), (4, None));
 }
 
+/// Trap E2.
 #[test]
 fn a_torn_newest_plan_is_planned_again() {
     let length = filled().read("q/offsets/4").unwrap().len();

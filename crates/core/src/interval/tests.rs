@@ -110,6 +110,7 @@ fn faults_are_shown_where_they_are() {
     assert!(CalendarInterval::parse(&long).unwrap_err().message().len() < 400);
 }
 
+/// Trap A12.
 #[test]
 fn a_month_of_delay_has_31_days() {
     let delay = |text: &str| CalendarInterval::parse(text).and_then(CalendarInterval::to_delay);

@@ -12,6 +12,7 @@ use futures::TryStreamExt;
 use object_store::local::LocalFileSystem;
 use std::sync::Arc;
 
+/// Trap D1.
 #[test]
 fn a_replayed_batch_makes_no_version() {
     let store = memory();
@@ -34,6 +35,7 @@ fn a_replayed_batch_makes_no_version() {
     });
 }
 
+/// Trap D3.
 #[test]
 fn the_log_names_query_batch_and_note() {
     let store = memory();

@@ -9,6 +9,7 @@ fn dedup_survives_every_crash_point() {
     assert!(explored.runs > 2 * explored.steps && explored.steps > 60, "{explored:?}");
 }
 
+/// Trap E18.
 #[test]
 fn windows_survive_every_crash_point() {
     every_crash_point(&windowed()).expect("exactly once");

@@ -28,6 +28,7 @@ fn dedup(store: Arc<dyn ObjectStore>, incarnation: u64) -> Parts {
     over_memory(Arc::clone(&store), build_dedup(store, incarnation))
 }
 
+/// Trap E18.
 #[test]
 fn windows_survive_every_crash_point() {
     let scenario = Scenario { build: &windows, expected: expect_windows() };

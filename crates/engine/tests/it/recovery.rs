@@ -138,6 +138,7 @@ fn a_replay_adopts_the_snapshots_of_the_attempt_that_was_published() {
     assert_eq!(after.snapshots, before.snapshots, "not those that the second run wrote");
 }
 
+/// Trap D4.
 #[test]
 fn an_output_ahead_of_its_checkpoint_is_refused() {
     let (disk, source) = four_batches();
@@ -249,6 +250,7 @@ fn partitions_may_change_at_every_restart() {
     }
 }
 
+/// Trap E14.
 #[test]
 fn a_replay_uses_the_recorded_number_of_partitions() {
     let (disk, source) = (Disk::new(), Script::new(&ROWS));

@@ -21,6 +21,7 @@ fn keep(parts: Parts, batches: usize, age: Duration) -> Parts {
     Parts { retention: Retention { batches, age }, ..parts }
 }
 
+/// Trap E5.
 #[test]
 fn what_no_retained_commit_names_is_dropped() {
     let rows: Vec<_> = (0..12).map(|i| (i, i)).collect();
@@ -63,6 +64,7 @@ fn young_commits_stay_however_many() {
     assert!(commit(&disk, newest(&disk).batch.0 - 1).is_some());
 }
 
+/// Trap E9.
 #[test]
 fn the_newest_two_commits_stay_whatever_the_rules_say() {
     let rows: Vec<_> = (0..6).map(|i| (i, i)).collect();

@@ -267,6 +267,7 @@ impl StateStore for Rebased {
     }
 }
 
+/// Trap E17.
 #[test]
 fn state_from_the_future_is_caught() {
     let sabotage: Sabotage<'_> = &|store, parts| {
@@ -331,6 +332,7 @@ state_around!(GreedyBackend, 0, {
     }
 });
 
+/// Trap E5.
 #[test]
 fn deleting_attempts_in_flight_is_caught() {
     let sabotage: Sabotage<'_> = &|store, parts| {

@@ -84,6 +84,7 @@ async fn check(case: &Case) {
     }
 }
 
+/// Trap E13.
 #[tokio::test]
 async fn every_change_of_the_table_is_judged_as_it_says() {
     for case in CASES {
@@ -111,6 +112,7 @@ fn every_row_of_the_table_has_a_test() {
     }
 }
 
+/// Trap A6.
 #[tokio::test]
 async fn named_sources_and_operators_may_be_written_in_another_order() {
     let folder = TempDir::new().unwrap();

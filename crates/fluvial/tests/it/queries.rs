@@ -49,6 +49,7 @@ async fn what_goes_with_the_process_needs_no_checkpoint() {
     assert!(folder.path().join("checkpoints/two_words/metadata").is_file());
 }
 
+/// Trap I4.
 #[tokio::test]
 async fn any_termination_is_told_until_it_is_reset() {
     let session = Session::new().unwrap();

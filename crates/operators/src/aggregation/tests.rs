@@ -119,6 +119,7 @@ fn what_is_touched_and_expires_in_one_batch_leaves_once_with_all_it_had() {
     assert_eq!(counts(&outcome), [0, 0, 2, 0]);
 }
 
+/// Trap A23.
 #[test]
 fn a_null_time_is_never_late_and_never_expires() {
     for mode in [OutputMode::Append, OutputMode::Update] {

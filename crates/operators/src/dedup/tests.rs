@@ -151,6 +151,7 @@ fn without_it_late_rows_are_dropped_and_nothing_is_forgotten() {
 }
 
 /// The steps of the case `dedup_within_watermark`, in fewer batches.
+/// Trap C2.
 #[test]
 fn within_the_watermark_a_key_expires_a_delay_after_its_first_row() {
     let row = |key, minute: f64, value| (Some(key), Some(minute), value);

@@ -170,6 +170,7 @@ impl Query {
 }
 
 /// The steps of the case `session_merge_bridging`.
+/// Trap A25.
 #[test]
 fn what_bridges_two_sessions_makes_them_one() {
     let mut query = Query::new(OutputMode::Append);
@@ -231,6 +232,7 @@ fn a_null_is_a_key() {
     assert_eq!(counts, [0, 0, 2, 0]);
 }
 
+/// Trap A24.
 #[test]
 fn a_session_is_over_at_its_end_and_not_before() {
     let mut query = Query::new(OutputMode::Append);

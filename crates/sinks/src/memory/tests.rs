@@ -31,6 +31,7 @@ fn complete_replaces_rows() {
     assert_eq!(values(&sink.snapshot()), [3]);
 }
 
+/// Trap D2.
 #[test]
 fn staged_rows_are_invisible_and_an_old_batch_changes_nothing() {
     let sink = opened(OutputMode::Append);
@@ -49,6 +50,7 @@ fn staged_rows_are_invisible_and_an_old_batch_changes_nothing() {
     assert_eq!(values(&sink.snapshot()), [1, 2]);
 }
 
+/// Trap I10.
 #[test]
 fn a_full_table_refuses_the_batch_and_keeps_what_it_has() {
     let limits = MemoryLimits { rows_max: 3, ..MemoryLimits::default() };
@@ -62,6 +64,7 @@ fn a_full_table_refuses_the_batch_and_keeps_what_it_has() {
     assert_eq!(values(&sink.snapshot()), [1, 2]);
 }
 
+/// Trap I10.
 #[test]
 fn a_lost_table_is_recovered_in_complete_mode_only() {
     let fresh = opened(OutputMode::Append);

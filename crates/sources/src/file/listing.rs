@@ -135,6 +135,7 @@ mod tests {
         paths
     }
 
+    /// Trap F4.
     #[test]
     fn files_being_written_are_not_there_yet() {
         let files = [

@@ -189,6 +189,7 @@ mod tests {
         assert_eq!(age(&[("latestFirst", "true"), ("maxFilesPerTrigger", "1")]), i64::MAX);
     }
 
+    /// Trap F3.
     #[test]
     fn archives_are_outside() {
         let archive =

@@ -242,6 +242,7 @@ mod tests {
         Ok(all)
     }
 
+    /// Trap F7.
     #[test]
     fn every_line_end_counts_and_the_last_may_be_missing() {
         for file in ["a\nb\nc\n", "a\r\nb\r\nc\r\n", "\u{feff}a\r\nb\nc", "a\rb\rc\r", "a\rb\nc"] {
@@ -256,6 +257,7 @@ mod tests {
         assert!(lines("\u{feff}".as_bytes(), 1).unwrap().is_empty());
     }
 
+    /// Trap F7.
     #[test]
     fn utf_16_is_refused() {
         for file in [b"\xff\xfea\0".as_slice(), b"\xfe\xff", b"\xff\xfe"] {

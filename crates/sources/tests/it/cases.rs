@@ -46,6 +46,7 @@ fn the_newest_file_comes_first_if_asked_for() {
     assert_eq!(run(&mut query, &spec, &[("4.json", 4, 120), ("5.json", 5, 130)]), "5|4");
 }
 
+/// Trap F1.
 #[test]
 fn the_newest_first_with_a_limit_has_no_age() {
     let spec = Spec::json(VALUE)
@@ -56,6 +57,7 @@ fn the_newest_first_with_a_limit_has_no_age() {
     assert_eq!(run(&mut query(&spec), &spec, &files), "2|1");
 }
 
+/// Trap F1.
 #[test]
 fn files_a_week_older_than_the_newest_seen_are_left_out_after_the_first_batch() {
     let spec = Spec::json(VALUE);
@@ -91,6 +93,7 @@ fn a_path_is_read_once_whatever_its_new_time() {
     assert_eq!(run(&mut query, &spec, &[("1.json", 5, month + 1)]), "", "nor after a month");
 }
 
+/// Trap F4.
 #[test]
 fn a_file_without_bytes_is_a_batch_without_rows() {
     let spec = Spec::json(VALUE);
@@ -103,6 +106,7 @@ fn a_file_without_bytes_is_a_batch_without_rows() {
     assert!(query.available_now().unwrap().is_empty(), "it was seen");
 }
 
+/// Trap F4.
 #[test]
 fn files_in_flight_are_read_once_they_are_there() {
     let spec = Spec::json(VALUE);

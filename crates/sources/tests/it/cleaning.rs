@@ -19,6 +19,7 @@ fn one_by_one() -> Spec {
     Spec::json(SPEC).option("maxFilesPerTrigger", "1")
 }
 
+/// Trap F3.
 #[test]
 fn files_are_deleted_once_they_are_released_and_not_before() {
     let spec = one_by_one().option("cleanSource", "delete");

@@ -24,6 +24,7 @@ fn a_planned_file_that_changed_is_named() {
     assert!(error.message().contains("sim:///in/b.json"), "{error}");
 }
 
+/// Trap F3.
 #[test]
 fn a_planned_file_that_is_gone_is_named() {
     let query = planned(&Spec::json(SCHEMA));

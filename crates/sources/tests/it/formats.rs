@@ -19,6 +19,7 @@ fn read(disk: &Disk, spec: &Spec) -> Vec<String> {
     Query::start(disk, spec).unwrap().batch().unwrap().unwrap()
 }
 
+/// Trap F7.
 #[test]
 fn encodings_of_the_same_lines_give_the_same_rows() {
     let json = ["{\"a\":1,\"b\":\"x\"}", "{\"a\":2,\"b\":\"y\"}", "{\"a\":3,\"b\":\"z\"}"];

@@ -24,6 +24,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// If this fails, a dependency changed the encoding: state already written would not be found.
+/// Trap H5.
 #[test]
 fn golden_bytes() {
     let page: ArrayRef = Arc::new(StringArray::from(vec![Some("/a"), None]));
@@ -58,6 +59,7 @@ fn golden_hash_of_all_types() {
     assert_eq!(xxhash_rust::xxh3::xxh3_64(&all), 14_308_041_602_884_578_103);
 }
 
+/// Trap C3.
 #[test]
 fn floats_that_are_equal_are_one_key() {
     let floats = vec![0.0, -0.0, f64::NAN, -f64::NAN, f64::from_bits(0x7FF0_0000_0000_0001)];
@@ -261,6 +263,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 }
 
 proptest! {
+    /// Trap H5.
     #[test]
     fn bytes_sort_as_the_columns_do(rows in rows()) {
         let (columns, times) = columns_of(&rows);
@@ -312,6 +315,7 @@ proptest! {
         }
     }
 
+    /// Trap B12.
     #[test]
     fn the_exchange_and_the_state_agree(seed: u64, partitions in 1u32..200) {
         let columns = [column(&DataType::Utf8, 30, &mut Dice(seed))];

@@ -142,6 +142,7 @@ fn check(dedup: &Dedup, batches: &[Batch], cut: usize) -> Result<(), TestCaseErr
 }
 
 proptest! {
+    /// Trap C5.
     #[test]
     fn it_is_the_model(
         batches in batches(), keys in proptest::collection::vec(0usize..3, 0..3),

@@ -117,6 +117,7 @@ fn received(query: &mut Query, batches: &[([Vec<R>; 2], Marks)]) -> Vec<String> 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
+    /// Trap B5.
     #[test]
     fn a_ranged_join_is_the_join_of_everything(
         kind in proptest::sample::select(KINDS.to_vec()),

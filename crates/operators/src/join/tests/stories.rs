@@ -16,6 +16,7 @@ fn none() -> Vec<String> {
 }
 
 /// The partner leaves earlier; whether there ever was one is known all the same.
+/// Trap B1.
 #[test]
 fn a_row_that_matched_never_comes_out_with_nulls() {
     let mut query = Query::new(ranged(JoinKind::Left, within(0, 5)));
@@ -28,6 +29,7 @@ fn a_row_that_matched_never_comes_out_with_nulls() {
 }
 
 /// Old row and new row of one key, the old one expires: the new one stays.
+/// Trap B2.
 #[test]
 fn rows_of_a_batch_are_there_when_it_evicts() {
     let mut query = Query::new(ranged(JoinKind::Left, within(0, 5)));
@@ -39,6 +41,7 @@ fn rows_of_a_batch_are_there_when_it_evicts() {
 }
 
 /// Rows that leave at once still meet those of their batch.
+/// Trap B3.
 #[test]
 fn rows_that_expire_at_once_meet_their_batch() {
     for kind in [JoinKind::Inner, JoinKind::Left] {
@@ -53,6 +56,7 @@ fn rows_that_expire_at_once_meet_their_batch() {
 }
 
 /// Each side has its own bound.
+/// Trap B7.
 #[test]
 fn sides_leave_by_their_own_bounds() {
     let mut query = Query::new(ranged(JoinKind::Full, within(0, 100)));
@@ -63,6 +67,7 @@ fn sides_leave_by_their_own_bounds() {
     assert_eq!(query.run(&[], &[], marks(Some(1100), Some(1101))).0, ["1-_"]);
 }
 
+/// Trap B6.
 #[test]
 fn nothing_comes_out_early_in_whatever_order_rows_come() {
     let (l, right) = (r(1, 17, 1), [r(1, 19, 2), r(1, 19, 3), r(1, 19, 4)]);
@@ -78,6 +83,7 @@ fn nothing_comes_out_early_in_whatever_order_rows_come() {
 }
 
 /// A key whose last row has left is no partner.
+/// Trap B8.
 #[test]
 fn an_empty_key_is_no_match() {
     let mut query = Query::new(ranged(JoinKind::Full, within(0, 5)));
@@ -87,6 +93,7 @@ fn an_empty_key_is_no_match() {
     assert_eq!(query.run(&[], &[], marks(Some(50), Some(100))).0, ["2-_"]);
 }
 
+/// Trap B13.
 #[test]
 fn zeros_and_nans_are_equal_and_nulls_are_not() {
     let row = |k: Option<f64>, v| R { k, ..r(0, 10, v) };
@@ -101,6 +108,7 @@ fn zeros_and_nans_are_equal_and_nulls_are_not() {
     assert_eq!((counts.rows_total, counts.rows_updated), (4, 4));
 }
 
+/// Trap B13.
 #[test]
 fn null_safe_keys_match() {
     let both = [(); 2].map(|()| side(vec![0], JoinEviction::Never));
@@ -151,6 +159,7 @@ fn late_rows_are_dropped_and_counted() {
     assert_eq!((counts.rows_total, counts.rows_updated), (1, 1));
 }
 
+/// Trap A21.
 #[test]
 fn times_at_the_ends_do_not_overflow() {
     for kind in [JoinKind::Inner, JoinKind::Full] {

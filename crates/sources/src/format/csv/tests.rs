@@ -84,6 +84,7 @@ fn a_doubled_quote_is_one() {
     assert_eq!(read(ABC, &[], "\"x\"\"z\",y,1"), ["x\"z|y|1|-"]);
 }
 
+/// Trap F10.
 #[test]
 fn every_type_has_its_forms() {
     let schema = "a BOOLEAN, b DOUBLE, c TIMESTAMP, d DATE, e DECIMAL(6,2), f BINARY, g TINYINT";
@@ -137,6 +138,7 @@ fn options_change_the_signs() {
     }
 }
 
+/// Trap F11.
 #[test]
 fn a_header_with_the_names_of_the_schema_decides_the_order() {
     let schema = "NAME STRING, AGE INT";
@@ -154,6 +156,7 @@ fn a_header_with_the_names_of_the_schema_decides_the_order() {
     }
 }
 
+/// Trap F12.
 #[test]
 fn line_ends_in_quotes_are_kept_however_the_file_is_cut() {
     let file = "a,\"x\r\ny\"\nb,\"q\"\"q\"\nc,\"\r\"\nd,\"e\\\"\n\"\r\n\"f\"x\"\ng\",h";

@@ -104,6 +104,7 @@ fn an_array_of_objects_is_one_row_each() {
     );
 }
 
+/// Trap F9.
 #[test]
 fn a_bad_value_costs_its_field_only() {
     check(
@@ -152,6 +153,7 @@ fn text_takes_any_value_as_it_is_written() {
     );
 }
 
+/// Trap F10.
 #[test]
 fn every_type_has_its_forms() {
     check(
@@ -210,6 +212,7 @@ fn modes_keep_drop_or_fail() {
     assert_eq!(error.condition(), Some("MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION"));
 }
 
+/// Trap F9.
 #[test]
 fn which_rows_there_are_does_not_depend_on_the_columns_asked_for() {
     let schema = "a STRING, b ARRAY<STRING>, _corrupt_record STRING";

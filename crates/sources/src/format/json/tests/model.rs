@@ -132,6 +132,7 @@ fn any_line() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    /// Trap F10.
     #[test]
     fn random_lines_are_read_as_the_model_says(
         values in proptest::collection::vec((any_line(), any::<bool>()), 1..8),
