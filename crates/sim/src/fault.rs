@@ -37,11 +37,37 @@ pub enum Fault {
     /// "Already exists" although nothing was written: S3's answer to two requests at once.
     /// Calls other than a conditional put get [`Fault::Unavailable`].
     Conflict,
+    /// The answer comes a minute late by the process's clock, if it has one, and after everybody
+    /// else had many turns. The effect happens at the end of the wait.
+    Slow,
+    /// The disk is full: from here on no write of this process takes effect, each is refused.
+    /// Reads and deletes go on.
+    Full,
+    /// A read gives one byte with one bit flipped. Other calls are not affected.
+    Flip,
+    /// A read gives only the first half of the bytes. Other calls are not affected.
+    Cut,
+    /// A listing lacks what was written last, as of a store that lists with a delay. Other calls
+    /// are not affected.
+    Stale,
 }
 
 impl Fault {
-    /// Each fault.
+    /// Each fault that a retry of the same call gets over: no store is free of them.
     pub const ALL: [Self; 3] = [Self::Unavailable, Self::LostAck, Self::Conflict];
+
+    /// Each fault there is. A program may answer the last three with an error; what it must not do
+    /// is to go on with wrong bytes.
+    pub const EVERY: [Self; 8] = [
+        Self::Unavailable,
+        Self::LostAck,
+        Self::Conflict,
+        Self::Slow,
+        Self::Full,
+        Self::Flip,
+        Self::Cut,
+        Self::Stale,
+    ];
 }
 
 /// Faults at random steps.

@@ -23,9 +23,11 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod clock;
+mod damage;
 mod disk;
 mod exec;
 mod fault;
+mod manners;
 mod objects;
 mod process;
 mod rng;

@@ -31,6 +31,13 @@ pub(crate) fn generic(message: impl Into<String>) -> Error {
     Error::Generic { store: "sim", source: message.into().into() }
 }
 
+/// What a disk says that has no room left.
+pub(crate) fn full(what: &str) -> Error {
+    let why = format!("{what}: no space left on the disk");
+    let source = std::io::Error::new(std::io::ErrorKind::StorageFull, why);
+    Error::Generic { store: "sim", source: source.into() }
+}
+
 pub(crate) fn already_exists(path: &Path) -> Error {
     Error::AlreadyExists { path: path.to_string(), source: "the object exists".into() }
 }
@@ -52,6 +59,17 @@ impl Objects {
             e_tag: Some(object.e_tag.to_string()),
             version: None,
         }
+    }
+
+    /// The objects without the one below `prefix` that was written last.
+    pub(crate) fn before_the_last_write(&self, prefix: &Path) -> Self {
+        let mut earlier = self.clone();
+        let below = self.files.iter().filter(|(path, _)| path.prefix_matches(prefix));
+        let newest = below.max_by_key(|(_, object)| object.e_tag);
+        if let Some((path, _)) = newest {
+            earlier.files.remove(path);
+        }
+        earlier
     }
 
     pub(crate) fn insert(&mut self, path: &Path, bytes: Bytes, attributes: Attributes) -> u64 {

@@ -1,9 +1,13 @@
 //! One mortal process and its view of the disk.
 
+use crate::clock::VirtualClock;
+use crate::damage::{Damage, damaged};
 use crate::disk::Disk;
 use crate::exec::yield_now;
 use crate::fault::{CrashAt, Fault, Flaky, When};
-use crate::objects::{Objects, already_exists, generic};
+use crate::manners::Manners;
+use crate::objects::{Objects, already_exists, full, generic};
+use crate::rng::Rng;
 use crate::upload::Upload;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,6 +24,11 @@ use std::ops::Range;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// How long a slow call takes, and how many turns everybody else has meanwhile.
+const SLOW: Duration = Duration::from_secs(60);
+const SLOW_TURNS: u64 = 64;
 
 /// The kind of an I/O call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +61,22 @@ pub enum Op {
     Copy,
 }
 
+impl Op {
+    /// Whether the call puts bytes on the disk.
+    pub fn writes(self) -> bool {
+        matches!(
+            self,
+            Self::Put
+                | Self::Create
+                | Self::Update
+                | Self::UploadStart
+                | Self::UploadPart
+                | Self::UploadComplete
+                | Self::Copy
+        )
+    }
+}
+
 /// One I/O call that a process made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
@@ -68,8 +93,20 @@ struct Life {
     flaky: Option<Flaky>,
     crashed: bool,
     calls: Vec<Call>,
+    manners: Manners,
+    /// Whether its disk is full.
+    full: bool,
+    /// Whether it died of too many steps.
+    exhausted: bool,
     /// Who waits in [`Process::live`].
     waiting: Vec<Waker>,
+}
+
+/// What happens at a step.
+struct Event {
+    turns: u64,
+    fault: Option<Fault>,
+    crash: Option<When>,
 }
 
 /// An `ObjectStore` as one process sees it. Every call is one step. Clones are the same process.
@@ -89,12 +126,70 @@ impl Process {
         flaky: Option<Flaky>,
     ) -> Self {
         let (calls, waiting) = (Vec::new(), Vec::new());
-        let life = Life { crash, faults, flaky, crashed: false, calls, waiting };
+        let manners = Manners::default();
+        let (crashed, full, exhausted) = (false, false, false);
+        let life = Life { crash, faults, flaky, crashed, calls, manners, full, exhausted, waiting };
         Self { disk, life: Arc::new(Mutex::new(life)) }
     }
 
     fn life<T>(&self, f: impl FnOnce(&mut Life) -> T) -> T {
         f(&mut self.life.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn manners(self, f: impl FnOnce(&mut Manners)) -> Self {
+        self.life(|life| f(&mut life.manners));
+        self
+    }
+
+    /// Answers of these steps (from 0) are faults.
+    #[must_use]
+    pub fn with_faults(self, faults: impl IntoIterator<Item = (u64, Fault)>) -> Self {
+        self.life(|life| life.faults.extend(faults));
+        self
+    }
+
+    /// Reads are damaged below this folder only: not everything has checksums.
+    #[must_use]
+    pub fn with_damage_below(self, folder: &str) -> Self {
+        self.manners(|manners| manners.damaged_below = Path::from(folder))
+    }
+
+    /// Listings are stale below this folder only.
+    #[must_use]
+    pub fn with_stale_below(self, folder: &str) -> Self {
+        self.manners(|manners| manners.stale_below = Path::from(folder))
+    }
+
+    /// Slow calls let time pass on this clock.
+    #[must_use]
+    pub fn with_clock(self, clock: VirtualClock) -> Self {
+        self.manners(|manners| manners.clock = Some(clock))
+    }
+
+    /// Each call waits for up to three turns more before its effect: under an executor that polls
+    /// in a fixed order, such as tokio's of one thread, the order of effects is then `rng`'s.
+    #[must_use]
+    pub fn with_turns(self, rng: Rng) -> Self {
+        self.manners(|manners| manners.turns = Some(rng))
+    }
+
+    /// Calls of the dead answer with an error and have no effect, rather than never to answer: for
+    /// libraries that wait for a call by blocking a thread. Await [`Self::live`] and look at
+    /// nothing that is not on the disk.
+    #[must_use]
+    pub fn refusing_when_dead(self) -> Self {
+        self.manners(|manners| manners.refuse_when_dead = true)
+    }
+
+    /// Dies at its step number `steps_max` (from 0): whoever takes so many makes no progress.
+    #[must_use]
+    pub fn with_steps_max(self, steps_max: u64) -> Self {
+        self.manners(|manners| manners.steps_max = steps_max)
+    }
+
+    /// Whether it died of too many steps.
+    pub fn exhausted(&self) -> bool {
+        self.life(|life| life.exhausted)
     }
 
     /// The disk under it.
@@ -154,8 +249,34 @@ impl Process {
         .await
     }
 
+    /// What a call of the dead gets.
+    async fn dead<T>(&self, op: Op, path: &Path) -> Result<T> {
+        if self.life(|life| life.manners.refuse_when_dead) {
+            return Err(generic(format!("{op:?} {path}: the process is dead")));
+        }
+        std::future::pending().await
+    }
+
+    fn begin(&self, op: Op, path: &Path) -> Event {
+        self.life(|life| {
+            let step = life.calls.len() as u64;
+            life.calls.push(Call { op, path: path.to_string() });
+            let mut crash = life.crash.filter(|crash| crash.step == step).map(|crash| crash.when);
+            if step >= life.manners.steps_max {
+                life.exhausted = true;
+                crash = Some(When::Before);
+            }
+            let drawn = life.flaky.as_mut().and_then(Flaky::draw);
+            let fault = life.faults.get(&step).copied().or(drawn);
+            let fault = fault.and_then(|fault| life.manners.strike(fault, path));
+            life.full |= fault == Some(Fault::Full);
+            let turns = life.manners.turns.as_mut().map_or(0, |rng| rng.below(4));
+            Event { turns, fault, crash }
+        })
+    }
+
     /// One step: the effect, and whatever goes wrong around it.
-    pub(crate) async fn io<T>(
+    pub(crate) async fn io<T: Damage>(
         &self,
         op: Op,
         path: &Path,
@@ -163,18 +284,25 @@ impl Process {
     ) -> Result<T> {
         yield_now().await;
         if self.crashed() {
-            return std::future::pending().await;
+            return self.dead(op, path).await;
         }
-        let (crash, fault) = self.life(|life| {
-            let step = life.calls.len() as u64;
-            life.calls.push(Call { op, path: path.to_string() });
-            let crash = life.crash.filter(|crash| crash.step == step).map(|crash| crash.when);
-            let drawn = life.flaky.as_mut().and_then(Flaky::draw);
-            (crash, life.faults.get(&step).copied().or(drawn))
-        });
+        let Event { mut turns, fault, crash } = self.begin(op, path);
+        if fault == Some(Fault::Slow) {
+            turns += SLOW_TURNS;
+            if let Some(clock) = self.life(|life| life.manners.clock.clone()) {
+                clock.advance(SLOW);
+            }
+        }
+        for _ in 0..turns {
+            yield_now().await;
+        }
+        // Another call of the same process may have died meanwhile.
+        if self.crashed() {
+            return self.dead(op, path).await;
+        }
         if crash == Some(When::Before) {
             self.kill();
-            return std::future::pending().await;
+            return self.dead(op, path).await;
         }
         let conditional = matches!(op, Op::Create | Op::Update);
         match fault {
@@ -182,17 +310,25 @@ impl Process {
             Some(Fault::Unavailable | Fault::Conflict) => {
                 return Err(generic(format!("{op:?} {path}: the store was not reached")));
             }
-            Some(Fault::LostAck) | None => {}
+            _ => {}
         }
-        let answer = self.disk.with(effect);
+        if op.writes() && self.life(|life| life.full) {
+            return Err(full(&format!("{op:?} {path}")));
+        }
+        let stale = fault == Some(Fault::Stale) && op == Op::List;
+        let answer = match stale {
+            true => self.disk.with(|objects| effect(&mut objects.before_the_last_write(path))),
+            false => self.disk.with(effect),
+        };
         if crash == Some(When::After) {
             self.kill();
-            return std::future::pending().await;
+            return self.dead(op, path).await;
         }
-        if fault == Some(Fault::LostAck) {
-            return Err(generic(format!("{op:?} {path}: the connection broke")));
+        match fault {
+            Some(Fault::LostAck) => Err(generic(format!("{op:?} {path}: the connection broke"))),
+            Some(fault @ (Fault::Flip | Fault::Cut)) => answer.map(|value| damaged(value, fault)),
+            _ => answer,
         }
-        answer
     }
 
     fn listing(
