@@ -1,13 +1,12 @@
 //! `df.write()`: writes rows once.
 
-use crate::clock::{new_run, unique_name};
 use crate::formats::{self, SinkRequest};
 use crate::session::Session;
 use datafusion::dataframe::DataFrame;
 use datafusion::physical_plan::{ExecutionPlanProperties, execute_stream_partitioned};
 use fluvial_core::options::Options;
 use fluvial_core::{
-    BatchId, Error, Note, OutputMode, PartitionId, QueryId, Result, Sink, SinkId, SinkSpec,
+    BatchId, Error, Note, OutputMode, PartitionId, QueryId, Result, RunId, Sink, SinkId, SinkSpec,
 };
 use fluvial_datafusion::from_datafusion;
 use futures::StreamExt;
@@ -101,9 +100,9 @@ impl DataFrameWriter {
         let sink = formats::sink(request, self.options).await?.sink;
         let spec = SinkSpec {
             // Every save is a writer of its own: saving twice writes twice.
-            query: QueryId::new(unique_name())?,
+            query: QueryId::new(self.session.unique_name())?,
             sink: SinkId::new("save")?,
-            run: new_run()?,
+            run: RunId::new(self.session.unique_name())?,
             schema,
             mode,
         };

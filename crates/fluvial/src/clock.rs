@@ -1,7 +1,7 @@
 //! The real world: wall clock and tokio tasks. The only place of the library that has them.
 
 use async_trait::async_trait;
-use fluvial_core::{Clock, Result, RunId};
+use fluvial_core::Clock;
 use fluvial_engine::Spawn;
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,12 +72,10 @@ impl Spawn for TokioSpawn {
     }
 }
 
+/// Gives names that were never used before.
+pub(crate) type Names = dyn Fn() -> String + Send + Sync;
+
 /// A name that was never used before.
 pub(crate) fn unique_name() -> String {
     uuid::Uuid::new_v4().to_string()
-}
-
-/// The nonce of a new run.
-pub(crate) fn new_run() -> Result<RunId> {
-    RunId::new(unique_name())
 }

@@ -2,12 +2,12 @@
 
 use crate::batch_reader::DataFrameReader;
 use crate::catalog::{CATALOG, Catalog, DEFAULT_SCHEMA};
-use crate::clock::{SystemClock, TokioSpawn};
+use crate::clock::{Names, SystemClock, TokioSpawn, unique_name};
 use crate::dataframe::StreamingDataFrame;
 use crate::hidden::{names_metadata, with_metadata};
 use crate::settings::{SessionSettings, StateBackendKind};
 use crate::state_backend::{OpenBackend, Shared, StatePlace};
-use crate::storage::Storage;
+use crate::storage::{OwnStores, Storage, root_of};
 use crate::stream_reader::DataStreamReader;
 use arrow::array::RecordBatch;
 use datafusion::common::UnnestOptions;
@@ -20,9 +20,11 @@ use fluvial_datafusion::dialect;
 use fluvial_datafusion::from_datafusion;
 use fluvial_engine::Queries;
 use fluvial_sources::METADATA;
+use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
+use url::Url;
 
 /// A session: settings, tables, functions and the queries that run. Cheap to clone; all clones
 /// are the same session.
@@ -39,6 +41,8 @@ pub(crate) struct Inner {
     catalog: Catalog,
     base: PathBuf,
     memory: Arc<InMemory>,
+    stores: Arc<OwnStores>,
+    names: Arc<Names>,
     /// Held while reserved names are in use.
     #[cfg(feature = "sql")]
     planning: tokio::sync::Mutex<()>,
@@ -235,6 +239,12 @@ impl Session {
     pub(crate) fn storage(&self) -> Storage {
         Storage::new(self.0.base.clone(), self.settings().storage)
             .with_memory(Arc::clone(&self.0.memory))
+            .with_own(Arc::clone(&self.0.stores))
+    }
+
+    /// A name that was never used before.
+    pub(crate) fn unique_name(&self) -> String {
+        (self.0.names)()
     }
 
     /// The session that a DataFrame came from.
@@ -261,6 +271,8 @@ pub struct SessionBuilder {
     base: Option<PathBuf>,
     clock: Option<Arc<dyn Clock>>,
     backend: Option<Arc<OpenBackend>>,
+    stores: Vec<(String, Arc<dyn ObjectStore>)>,
+    names: Option<Arc<Names>>,
 }
 
 impl SessionBuilder {
@@ -298,6 +310,25 @@ impl SessionBuilder {
         self
     }
 
+    /// The object store of all locations below `root`, a URL of a scheme and a host such as
+    /// `mine://bucket`: checkpoints, state, files and tables. The location `mine://bucket/a/b` is
+    /// the path `a/b` in it. For stores that Fluvial does not know, and for ones that it would
+    /// open otherwise.
+    #[must_use]
+    pub fn object_store(mut self, root: impl Into<String>, store: Arc<dyn ObjectStore>) -> Self {
+        self.stores.push((root.into(), store));
+        self
+    }
+
+    /// Where the names of queries and of runs come from: for tests that must be the same each
+    /// time. Each call must give a name that was never given before, on any machine: two runs
+    /// with one name on one checkpoint damage it.
+    #[must_use]
+    pub fn unique_names(mut self, next: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        self.names = Some(Arc::new(next));
+        self
+    }
+
     /// A state backend of your own: `open` is called once for every run of a stateful query. The
     /// setting `state.backend` = `memory` goes back to ours.
     #[must_use]
@@ -313,7 +344,8 @@ impl SessionBuilder {
     ///
     /// # Errors
     ///
-    /// `Invalid` for a setting that is unknown or does not fit, or outside of a tokio runtime.
+    /// `Invalid` for a setting that is unknown or does not fit, a root of an object store that is
+    /// no scheme with a host, or outside of a tokio runtime.
     pub fn build(self) -> Result<Session> {
         let mut settings = SessionSettings::default();
         if self.backend.is_some() {
@@ -336,6 +368,8 @@ impl SessionBuilder {
         let warehouse = self.warehouse.unwrap_or_else(|| "warehouse".into());
         let queries = Queries::new(Arc::new(TokioSpawn(runtime)), Arc::clone(&clock));
         let backend = self.backend;
+        let stores = Arc::new(own_stores(self.stores)?);
+        let names = self.names.unwrap_or_else(|| Arc::new(unique_name));
         let inner = Arc::new_cyclic(|link| {
             let state = state(&settings, link.clone());
             let context = SessionContext::new_with_state(state);
@@ -352,6 +386,8 @@ impl SessionBuilder {
                 catalog,
                 base,
                 memory,
+                stores,
+                names,
                 #[cfg(feature = "sql")]
                 planning: tokio::sync::Mutex::default(),
             }
@@ -360,6 +396,19 @@ impl SessionBuilder {
         session.catalog().register(&session);
         Ok(session)
     }
+}
+
+fn own_stores(given: Vec<(String, Arc<dyn ObjectStore>)>) -> Result<OwnStores> {
+    let each = given.into_iter().map(|(root, store)| match Url::parse(&root) {
+        Ok(url) if !url.authority().is_empty() && matches!(url.path(), "" | "/") => {
+            Ok((root_of(&url), store))
+        }
+        _ => Err(Error::invalid(format!(
+            "the root of an object store is {root:?}, but must be a scheme and a host, such as \
+             mine://bucket"
+        ))),
+    });
+    each.collect()
 }
 
 fn state(settings: &SessionSettings, link: Weak<Inner>) -> SessionState {

@@ -13,6 +13,8 @@ pub struct SessionSettings {
     pub timezone: String,
     /// State partitions of new batches.
     pub state_partitions: u32,
+    /// Into how many parts the input of a batch is cut, to be read at once.
+    pub input_splits: usize,
     /// Which backend keeps state.
     pub state_backend: StateBackendKind,
     /// Bytes of memory that the state of all queries of a session may take together.
@@ -67,6 +69,7 @@ impl Default for SessionSettings {
         Self {
             timezone: "UTC".into(),
             state_partitions: u32::try_from(cores).unwrap_or(1),
+            input_splits: cores,
             state_backend: StateBackendKind::Memory,
             state_memory: None,
             watermark_policy: WatermarkPolicy::Min,
@@ -84,6 +87,7 @@ impl Default for SessionSettings {
 const NAMES: &[(&str, &str)] = &[
     ("timezone", "spark.sql.session.timeZone"),
     ("state.partitions", "spark.sql.shuffle.partitions"),
+    ("input.splits", "spark.sql.leafNodeDefaultParallelism"),
     ("state.backend", "spark.sql.streaming.stateStore.providerClass"),
     ("state.memory", "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"),
     ("watermark.policy", "spark.sql.streaming.multipleWatermarkPolicy"),
@@ -131,6 +135,7 @@ impl SessionSettings {
                 value.clone_into(&mut self.timezone);
             }
             "state.partitions" => self.state_partitions = positive(name, value)?,
+            "input.splits" => self.input_splits = positive(name, value)? as usize,
             "state.backend" => self.state_backend = backend(name, value)?,
             "state.memory" => self.state_memory = Some(memory(name, value)?),
             "watermark.policy" => {

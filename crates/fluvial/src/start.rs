@@ -1,6 +1,5 @@
 //! From a description to a running query: checkpoint, sources, runner, engine.
 
-use crate::clock::{new_run, unique_name};
 use crate::formats::{Lasting, Output};
 use crate::session::Session;
 use crate::settings::SessionSettings;
@@ -8,7 +7,7 @@ use crate::state_backend;
 use crate::storage::{Place, Storage};
 use datafusion::dataframe::DataFrame;
 use fluvial_checkpoint::{ObjectLog, Retention, compare, probe, retain_from};
-use fluvial_core::{BatchLog, Error, OutputMode, QueryId, Result, SinkId, Source, SourceId};
+use fluvial_core::{BatchLog, Error, OutputMode, QueryId, Result, RunId, SinkId, Source, SourceId};
 use fluvial_datafusion::DataFusionRunner;
 use fluvial_datafusion::plan::{SourceFolder, StreamingPlan};
 use fluvial_engine::{
@@ -44,7 +43,7 @@ pub(crate) async fn start(start: Start) -> Result<StreamingQuery> {
     let place = checkpoint_place(&session, &settings, checkpoint, name.as_deref(), &output)?;
     let log = Arc::new(ObjectLog::new(Arc::clone(&place.store), place.path.clone()));
     refuse_lost_memory(&output, mode, log.as_ref(), &place).await?;
-    let run = new_run()?;
+    let run = RunId::new(session.unique_name())?;
     probe(place.store.as_ref(), &place.path, &run).await?;
     let runner = Arc::new(DataFusionRunner::new(session.state(), plan.clone())?);
     let state = match runner.shape().operators.is_empty() {
@@ -59,7 +58,7 @@ pub(crate) async fn start(start: Start) -> Result<StreamingQuery> {
     };
     let spec = QuerySpec {
         name,
-        proposed_id: QueryId::new(unique_name())?,
+        proposed_id: QueryId::new(session.unique_name())?,
         run,
         sources: sources(&plan, &place).await?,
         runner,
@@ -94,11 +93,10 @@ async fn sources(
 }
 
 fn engine_settings(settings: &SessionSettings) -> Settings {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Settings {
         pinned: Pinned { watermark_policy: settings.watermark_policy, ..Pinned::default() },
         partitions: settings.state_partitions,
-        splits: cores,
+        splits: settings.input_splits,
         empty_batches: settings.empty_batches,
         ..Settings::default()
     }
@@ -125,7 +123,7 @@ fn checkpoint_place(
         return session.storage().open(&location);
     }
     if output.lasting == Lasting::WithTheProcess {
-        return Storage::temporary(&format!("temporary-{}", unique_name()));
+        return Storage::temporary(&format!("temporary-{}", session.unique_name()));
     }
     if let (Some(default), Some(name)) = (&settings.checkpoint_location, name) {
         let segment = QueryId::new(name.replace(' ', "_"))

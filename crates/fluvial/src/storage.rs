@@ -51,12 +51,28 @@ pub struct Storage {
     options: BTreeMap<String, String>,
     /// What `memory://` means in this session.
     memory: Arc<InMemory>,
+    /// Stores of the user's, by scheme and host.
+    own: Arc<OwnStores>,
+}
+
+/// Stores of the user's, by [`root_of`] their locations.
+pub(crate) type OwnStores = BTreeMap<String, Arc<dyn ObjectStore>>;
+
+/// What two locations in one store have in common: `s3://bucket`.
+pub(crate) fn root_of(url: &Url) -> String {
+    format!("{}://{}", url.scheme(), url.authority())
 }
 
 impl Storage {
     /// Relative paths start at `base`; `options` go to the cloud stores (credentials, regions).
     pub fn new(base: PathBuf, options: BTreeMap<String, String>) -> Self {
-        Self { base, options, memory: Arc::new(InMemory::new()) }
+        Self { base, options, memory: Arc::new(InMemory::new()), own: Arc::default() }
+    }
+
+    /// With stores of the user's.
+    pub(crate) fn with_own(mut self, own: Arc<OwnStores>) -> Self {
+        self.own = own;
+        self
     }
 
     /// `memory` is what `memory://` means: a session has one.
@@ -129,6 +145,15 @@ impl Storage {
     }
 
     fn remote(&self, url: &Url) -> Result<(Arc<dyn ObjectStore>, Path)> {
+        if let Some(store) = self.own.get(&root_of(url)) {
+            return Ok((
+                Arc::clone(store),
+                Path::from_url_path(url.path()).map_err(|e| {
+                    Error::invalid(format!("{url} has no path that can name an object: {e}"))
+                        .with_source(e)
+                })?,
+            ));
+        }
         if url.scheme() == "memory" {
             let store: Arc<dyn ObjectStore> = self.memory.clone();
             let whole = format!("{}{}", url.host_str().unwrap_or_default(), url.path());
@@ -191,5 +216,16 @@ mod tests {
         assert_eq!(storage.url("s3://bucket/key").unwrap().as_str(), "s3://bucket/key");
         let place = storage.open("memory://a/b").unwrap();
         assert_eq!(place.join("c/d").path.as_ref(), "a/b/c/d");
+    }
+
+    #[test]
+    fn a_store_of_ones_own_is_known_by_scheme_and_host() {
+        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let own = OwnStores::from([("mine://here".to_owned(), Arc::clone(&store))]);
+        let storage = Storage::new("/".into(), BTreeMap::new()).with_own(Arc::new(own));
+        let place = storage.open("mine://here/a/b").unwrap();
+        assert!(Arc::ptr_eq(&place.store, &store));
+        assert_eq!(place.path.as_ref(), "a/b");
+        assert!(storage.open("mine://there/a").is_err());
     }
 }
