@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = "docs/src/errors.md";
 
 /// Crates that only test others.
-const TESTERS: &[&str] = &["conformance", "oracle", "sim"];
+const TESTERS: &[&str] = &["conformance", "oracle", "sim", "testing"];
 
 /// What is written like a condition and is none.
 const OTHERS: &[&str] = &[

@@ -52,6 +52,11 @@ pub(crate) const GRAPH: &[Rule] = &[
     ),
     rule("cli", &["checkpoint", "core", "datafusion", "engine", "fluvial", "sinks"], &["sim"]),
     rule("oracle", &["fluvial"], &[]),
+    rule(
+        "testing",
+        &["checkpoint", "core", "fluvial", "sim", "sinks", "state-memory"],
+        &["conformance"],
+    ),
 ];
 
 /// Crates that take part in a result: they may not look at the world.

@@ -1,4 +1,4 @@
-//! The chores of this repository: test, ci, tidy, kills, s3, demo, peers and oracle.
+//! The chores of this repository: test, ci, tidy, sim, kills, s3, demo, peers and oracle.
 //!
 //! It depends on nothing of ours, so that it builds in a moment; what needs the library is a
 //! crate that it runs.
@@ -22,6 +22,8 @@ cargo xtask <command>
   ci               everything that must hold before a change lands
   tidy             the rules that the compiler cannot check
   small-crates     what people use alone has no heavy dependencies
+  sim [--minutes N] [--seed S] [--query NAME] [--schedule TEXT]
+                   simulates crashes, faults and rivals of queries of every kind, and random ones
   kills [N]        kills the program N times (a hundred) in the middle of the clickstream job
   s3               checkpoints and tables on S3, if a server can be had (moto, from PyPI)
   bench [NAME]     the benchmarks, all or those of one file: see docs/src/performance.md
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         "ci" => ci::run(),
         "tidy" => tidy::check(),
         "small-crates" => ci::small_crates(),
+        "sim" => simulate(&refs(&rest)),
         "kills" => kills(&rest),
         "s3" => s3::run(),
         "bench" => bench(&rest),
@@ -73,6 +76,22 @@ fn main() -> ExitCode {
 
 fn test(rest: &[String]) -> Result<()> {
     cargo(&[&["test", "--workspace"], refs(rest).as_slice()].concat())
+}
+
+/// Whole queries in worlds that break them.
+fn simulate(rest: &[&str]) -> Result<()> {
+    let run = ["run", "--quiet", "--package", "fluvial-testing", "--bin", "simulate", "--"];
+    cargo(&[run.as_slice(), rest].concat())
+}
+
+/// A crate outside of the workspace that tests parts of its own, as users do. It shares what is
+/// built.
+fn own_pipeline() -> Result<()> {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target = std::path::absolute(target)?.display().to_string();
+    let manifest = "examples/own_pipeline_test/Cargo.toml";
+    cargo_with(&[("CARGO_TARGET_DIR", &target)], &["test", "--manifest-path", manifest])
 }
 
 /// The test that kills the program, with more kills than `test` has.

@@ -1,0 +1,228 @@
+//! One query in its worlds.
+
+use crate::coverage::Coverage;
+use crate::input::Input;
+use crate::life::{End, live};
+use crate::oracle::{
+    Expected, Seen, batch_rows, check_end, check_end_state, check_moment, compare, rows,
+    state_objects, state_rows,
+};
+use crate::query::Query;
+use crate::schedule::{Life, RunPlan, Schedule};
+use crate::trace::Trace;
+use crate::world::World;
+use fluvial_sim::CrashAt;
+use std::fmt;
+use std::hash::Hasher;
+use std::time::Duration;
+
+/// A broken promise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation(String);
+
+impl Violation {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// How a schedule went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// A number that stands for all that happened: calls, their order, what was stored.
+    pub trace: u64,
+}
+
+/// A query with its input, and what the run without faults gave.
+pub struct Simulation {
+    pub(crate) query: Query,
+    pub(crate) input: Input,
+    expected: Expected,
+    steps: Vec<u64>,
+    trace: u64,
+}
+
+impl Simulation {
+    /// Runs the query once without a fault, and compares that with the batch query if there is one.
+    ///
+    /// # Errors
+    ///
+    /// What the query failed with, or how its output differs from the batch query's.
+    pub fn new(query: &Query, input: &Input) -> Result<Self, Violation> {
+        aside(|| Self::prepare(query, input))
+    }
+
+    fn prepare(query: &Query, input: &Input) -> Result<Self, Violation> {
+        let world = World::new();
+        let (mut steps, mut trace) = (Vec::new(), Trace::default());
+        for (number, wave) in input.waves.iter().enumerate() {
+            world.arrive(wave).map_err(|e| Violation::new(e.to_string()))?;
+            let life = Life::clean(number);
+            for ended in live(&world, query, &life).map_err(|e| Violation::new(e.to_string()))? {
+                check_end(&life, &life.runs[0], &ended)?;
+                steps.push(ended.calls.len() as u64);
+                trace.calls(&ended.calls, foreign(query));
+            }
+        }
+        let failed = |e: fluvial::Error| Violation::new(format!("without faults: {e}"));
+        let found = rows(&world, query).map_err(failed)?;
+        if let Some(sql) = query.batch_text() {
+            let batch = batch_rows(&world, query, sql).map_err(failed)?;
+            compare("the batch query", &batch, &found)?;
+        }
+        trace.disk(world.disk(), foreign(query));
+        let state_rows = state_rows(&world)?;
+        let state_objects = state_objects(&world);
+        let expected = Expected { rows: found, state_rows, state_objects };
+        let (query, input) = (query.clone(), input.clone());
+        Ok(Self { query, input, expected, steps, trace: trace.finish() })
+    }
+
+    /// The query.
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// How many calls to the store the run of each wave makes.
+    pub fn steps(&self) -> &[u64] {
+        &self.steps
+    }
+
+    /// The rows of the run without faults, sorted.
+    pub fn expected(&self) -> &[String] {
+        &self.expected.rows
+    }
+
+    /// What the run without faults did, as a number.
+    pub fn trace(&self) -> u64 {
+        self.trace
+    }
+
+    /// The schedule of a seed.
+    pub fn schedule(&self, seed: u64) -> Schedule {
+        Schedule::of_seed(seed, &self.steps, self.query.is_free())
+    }
+
+    /// A schedule for every crash point of the run without faults.
+    pub fn crash_points(&self) -> Vec<Schedule> {
+        let each = self.steps.iter().enumerate().flat_map(|(wave, steps)| {
+            CrashAt::each(*steps).map(move |crash| {
+                Schedule::with(wave, RunPlan { crash: Some(crash), ..RunPlan::clean() })
+            })
+        });
+        each.collect()
+    }
+
+    /// Runs a schedule, then works off what is left without faults, and checks everything.
+    ///
+    /// # Errors
+    ///
+    /// The first broken promise.
+    pub fn run(&self, schedule: &Schedule, coverage: &mut Coverage) -> Result<Outcome, Violation> {
+        aside(|| self.run_here(schedule, coverage))
+    }
+
+    pub(crate) fn run_here(
+        &self,
+        schedule: &Schedule,
+        coverage: &mut Coverage,
+    ) -> Result<Outcome, Violation> {
+        let world = World::new();
+        let (mut seen, mut trace, mut arrived) = (Seen::default(), Trace::default(), 0);
+        coverage.schedules += 1;
+        let last = self.input.waves.len().saturating_sub(1);
+        // Cleaning takes what is older than an hour.
+        let late = Duration::from_secs(2 * 3600);
+        let tail = (0..=last).map(|wave| (Life::clean(wave), late));
+        let given = schedule.lives.iter().map(|life| (life.clone(), Duration::ZERO));
+        let mut done = None;
+        for (mut life, pause) in given.chain(tail) {
+            // Of the tail only what is left: the present wave, and those to come.
+            if !pause.is_zero() && (life.wave + 1 < arrived || done == Some(life.wave)) {
+                continue;
+            }
+            world.clock().advance(pause);
+            while arrived <= life.wave.min(last) {
+                let wave = &self.input.waves[arrived];
+                world.arrive(wave).map_err(|e| Violation::new(e.to_string()))?;
+                arrived += 1;
+            }
+            if !pause.is_zero() {
+                life.runs[0].retained = 2;
+            }
+            done = self.live(&world, &life, coverage, &mut trace)?.then_some(life.wave);
+            check_moment(&world, &self.query, &self.expected, &mut seen)?;
+        }
+        check_end_state(&world, &self.query, &self.expected)?;
+        trace.disk(world.disk(), foreign(&self.query));
+        let trace = trace.finish();
+        coverage.history(trace);
+        Ok(Outcome { trace })
+    }
+
+    /// Whether a run did all there was to do.
+    fn live(
+        &self,
+        world: &World,
+        life: &Life,
+        coverage: &mut Coverage,
+        trace: &mut Trace,
+    ) -> Result<bool, Violation> {
+        let ended = live(world, &self.query, life).map_err(|e| Violation::new(e.to_string()))?;
+        let mut done = false;
+        for (run, ended) in life.runs.iter().zip(&ended) {
+            coverage.runs += 1;
+            coverage.steps += ended.calls.len() as u64;
+            trace.calls(&ended.calls, foreign(&self.query));
+            match (&ended.end, run.crash) {
+                (End::Crashed, Some(crash)) => coverage.crashed(ended.calls.last(), crash.when),
+                // After a stale listing there may be more.
+                (End::Done, _) => done |= !run.once && run.faults.is_empty(),
+                (End::Failed(error), _) => trace.text(&error.to_string()),
+                _ => {}
+            }
+            check_end(life, run, ended)?;
+        }
+        Ok(done)
+    }
+
+    /// Replays a line that a failure printed: its schedule, between the quotes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`], or that the text is no schedule.
+    pub fn replay(&self, schedule: &str) -> Result<Outcome, Violation> {
+        let schedule: Schedule =
+            schedule.parse().map_err(|e: fluvial::Error| Violation::new(e.to_string()))?;
+        self.run(&schedule, &mut Coverage::default())
+    }
+}
+
+/// Where a format lies whose bytes differ from run to run.
+fn foreign(query: &Query) -> &'static str {
+    match query.out() {
+        crate::Output::Delta => crate::output::FOLDER,
+        _ => "\u{0}",
+    }
+}
+
+/// On a thread whose stack is large enough for deep plans.
+pub(crate) fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    const STACK: usize = 64 << 20;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        match thread.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(value)) => value,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => panic!("no thread can be had: {error}"),
+        }
+    })
+}
