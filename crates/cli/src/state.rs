@@ -8,6 +8,7 @@ use crate::args::{ListState, ReadState, Setting};
 use crate::exit::{Exit, UsageError};
 use anyhow::Context;
 use fluvial::Session;
+use fluvial::arrow::array::{AsArray, RecordBatch};
 use fluvial::datafusion::prelude::DataFrame;
 use std::io::{ErrorKind, Write};
 use std::sync::Arc;
@@ -55,6 +56,23 @@ pub(crate) async fn list(args: &ListState) -> anyhow::Result<Exit> {
     print(session.read_state_metadata(&args.checkpoint).await?, usize::MAX).await
 }
 
+/// Keys and values as columns of their own: `key.page`.
+fn flat(rows: &RecordBatch) -> anyhow::Result<RecordBatch> {
+    let mut columns = Vec::new();
+    for (field, column) in rows.schema().fields().iter().zip(rows.columns()) {
+        match column.as_struct_opt() {
+            Some(parts) => {
+                let each = parts.fields().iter().zip(parts.columns());
+                columns.extend(each.map(|(part, column)| {
+                    (format!("{}.{}", field.name(), part.name()), Arc::clone(column))
+                }));
+            }
+            None => columns.push((field.name().clone(), Arc::clone(column))),
+        }
+    }
+    Ok(RecordBatch::try_from_iter(columns)?)
+}
+
 /// Prints a table; one row more than `limit` is read, to say that there are more.
 async fn print(frame: DataFrame, limit: usize) -> anyhow::Result<Exit> {
     let schema = Arc::clone(frame.schema().inner());
@@ -63,7 +81,9 @@ async fn print(frame: DataFrame, limit: usize) -> anyhow::Result<Exit> {
         limit => frame.limit(0, Some(limit + 1)).map_err(fluvial::from_datafusion)?,
     };
     let rows = frame.collect().await.map_err(fluvial::from_datafusion)?;
-    let text = fluvial_sinks::draw(&schema, &rows, limit, None)?;
+    let heading = flat(&RecordBatch::new_empty(schema))?.schema();
+    let rows: Vec<RecordBatch> = rows.iter().map(flat).collect::<anyhow::Result<_>>()?;
+    let text = fluvial_sinks::draw(&heading, &rows, limit, None)?;
     match std::io::stdout().write_all(text.as_bytes()) {
         // `| head` has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::Done),
