@@ -223,7 +223,9 @@ impl Judge<'_> {
                     Value::Array(expected.clone())
                 ));
             }
-            if dirs != &want.dirs {
+            // For a batch without rows Spark writes a file without rows, too.
+            let without_rows = rows.is_empty() && dirs.is_empty() && want.dirs == ["."];
+            if dirs != &want.dirs && !without_rows {
                 self.found.push(format!(
                     "step {}: folders are {dirs:?}, should be {:?}",
                     want.step, want.dirs

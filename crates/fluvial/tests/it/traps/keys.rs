@@ -8,6 +8,20 @@ const SESSIONS: &str = "SELECT k, unix_timestamp(w.start) AS s, unix_timestamp(w
                          GROUP BY 1, 2)";
 
 #[tokio::test]
+async fn a14_a_gap_that_is_none_drops_its_row_and_the_query_goes_on() {
+    let sql = "SELECT unix_timestamp(w.start) AS s, unix_timestamp(w.end) AS e, n FROM \
+               (SELECT k IS NULL AS c, session_window(t, CASE k WHEN 'five' THEN '5 seconds' \
+                WHEN 'zero' THEN '0 seconds' WHEN 'minus' THEN '-1 seconds' END) AS w, \
+                count(*) AS n FROM a GROUP BY 1, 2)";
+    let job = Job::new(&[("a", "0 seconds")], OutputMode::Complete, sql);
+    let gaps = ["five", "zero", "minus", "none"];
+    let times: Vec<String> = (1..5).map(at).collect();
+    let rows: Vec<_> = gaps.iter().zip(&times).map(|(gap, t)| (*gap, Some(t.as_str()))).collect();
+    job.arrive("a", &rows);
+    assert_eq!(job.start().await.rows, ["1 6 1"]);
+}
+
+#[tokio::test]
 async fn a24_a_session_is_over_at_its_end_and_a_late_row_is_judged_by_its_own() {
     let job = Job::new(&[("a", "0 seconds")], OutputMode::Append, SESSIONS);
     job.step(&[("a", &[10])]).await;
