@@ -12,12 +12,13 @@ use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::store::{LsmStore, Origin};
 use crate::token::{ObjectName, Place, Token};
+use crate::verify;
 use crate::version::Version;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fluvial_core::{
     Change, Error, KeyGroupRange, Result, RunId, SealedStore, Snapshot, StateBackend, StateStore,
-    StateVersion, StoreId,
+    StateVersion, StoreId, Verification,
 };
 use futures::future::BoxFuture;
 use object_store::ObjectStore;
@@ -273,5 +274,9 @@ impl StateBackend for Lsm {
         let mut objects = self.shared.objects.list().await?;
         objects.retain(|object| object.version < oldest && !needed.contains(object));
         self.shared.objects.delete(objects).await
+    }
+
+    async fn verify(&self, snapshots: &[Snapshot], report: &dyn Verification) -> Result<()> {
+        verify::verify(&self.shared, snapshots, report).await
     }
 }

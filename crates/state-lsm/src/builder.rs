@@ -6,7 +6,25 @@ use crate::filter::Filter;
 use crate::index::{BlockInfo, GroupStats, Index, RunIndex};
 use crate::manifest::{RunMeta, middle};
 use crate::settings::Settings;
-use fluvial_core::{KeyGroup, KeyRanges};
+use fluvial_core::{KeyGroup, KeyRange, KeyRanges};
+
+/// Bounds of keys longer than this are cut: manifests stay small.
+const BOUND_BYTES: usize = 64;
+
+/// At or before every key from `low` on, and short.
+fn lower_bound(mut low: Vec<u8>) -> Vec<u8> {
+    low.truncate(BOUND_BYTES);
+    low
+}
+
+/// At or behind every key up to `high`, and short.
+fn upper_bound(high: Vec<u8>) -> Vec<u8> {
+    if high.len() <= BOUND_BYTES {
+        return high;
+    }
+    let KeyRange { end, .. } = KeyRange::prefix(&high[..BOUND_BYTES]);
+    if end.is_empty() { high } else { end }
+}
 
 /// A run being made.
 #[derive(Debug)]
@@ -159,8 +177,8 @@ impl RunBuilder {
             entries: self.entries,
             deletes: self.deletes,
             ranges: tail.gone.iter().len() as u64,
-            low: self.low,
-            high: self.last,
+            low: lower_bound(self.low),
+            high: upper_bound(self.last),
             low_middle: self.low_middle,
             high_middle: self.high_middle,
         };

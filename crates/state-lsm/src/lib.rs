@@ -59,6 +59,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod token;
+mod verify;
 mod version;
 
 pub use backend::Lsm;

@@ -45,7 +45,7 @@ pub(crate) struct RunMeta {
     pub(crate) deletes: u64,
     /// Deleted ranges of older runs.
     pub(crate) ranges: u64,
-    /// Its first and its last key.
+    /// No key lies before `low` or behind `high`; for short keys they are its first and last.
     pub(crate) low: Vec<u8>,
     pub(crate) high: Vec<u8>,
     /// The least and the greatest middle of its keys: its times, where keys begin with one.
@@ -188,7 +188,7 @@ fn take_meta(reader: &mut Reader<'_>) -> Result<RunMeta> {
     };
     let sizes = [meta.offset, meta.data, meta.meta, meta.filter];
     let end = sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
-    let keyed = meta.entries == 0 || (meta.low.len() >= 2 && meta.high.len() >= 2);
+    let keyed = meta.entries == 0 || meta.low.len() >= 2;
     if end.is_none() || !keyed || meta.low > meta.high {
         return Err(bad());
     }

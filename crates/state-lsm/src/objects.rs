@@ -41,7 +41,8 @@ impl Objects {
         Self { store, root, single_max: 64 << 20, part: 16 << 20 }
     }
 
-    fn path(&self, name: &ObjectName) -> Path {
+    /// Where an object lies.
+    pub(crate) fn path(&self, name: &ObjectName) -> Path {
         self.root.clone().join(name.to_string())
     }
 

@@ -210,7 +210,12 @@ impl Run {
         Ok(found.into_iter().flatten().collect())
     }
 
-    async fn read_stored(&self, objects: &Objects, blocks: &[u32]) -> Result<Vec<Bytes>> {
+    /// Reads blocks as they are stored, past every cache.
+    pub(crate) async fn read_stored(
+        &self,
+        objects: &Objects,
+        blocks: &[u32],
+    ) -> Result<Vec<Bytes>> {
         let ranges: Vec<_> = blocks
             .iter()
             .map(|block| {

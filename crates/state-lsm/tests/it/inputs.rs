@@ -89,7 +89,7 @@ fn keys_that_share_ten_kilobytes() {
         let two = write(&lsm, &one, batch(2)).await;
         assert_eq!(show(&lsm, &two).await, two.contents);
         let bytes: usize = disk.contents().iter().map(|(_, bytes)| bytes.len()).sum();
-        assert!(bytes < 70_000, "{bytes} bytes for 200 keys of one beginning");
+        assert!(bytes < 20_000, "{bytes} bytes for 200 keys of one beginning");
     });
 }
 

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod fixtures;
 mod histories;
 mod inputs;
 mod promises;
