@@ -28,6 +28,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod account;
 pub mod ddl;
 pub mod error;
 pub mod frame;
@@ -36,6 +37,7 @@ pub mod interval;
 pub mod key_group;
 pub mod key_ranges;
 pub mod layout;
+pub mod late;
 pub mod log;
 pub mod name_case;
 pub mod operator;
@@ -50,6 +52,7 @@ mod testing;
 pub mod time;
 pub mod verify;
 
+pub use account::RowAccount;
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{
     BatchId, OperatorId, PartitionId, QueryId, RunId, SinkId, SourceId, StateVersion, StoreId,
@@ -59,6 +62,7 @@ pub use interval::{CalendarInterval, parse_duration};
 pub use key_group::{KeyGroup, KeyGroupCount, KeyGroupRange};
 pub use key_ranges::KeyRanges;
 pub use layout::{StateLayout, StateVariable, TimeColumn, TimeKind, VariableKind};
+pub use late::{LateBatch, LateHandling};
 pub use log::{
     BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,
     WatermarkPolicy, Watermarks,

@@ -29,8 +29,8 @@ pub(crate) struct Run {
     pub(crate) position: Position,
     /// The newest batch that the sink had when it was opened.
     pub(crate) published: Option<BatchId>,
-    /// How many of the sink's warnings have been passed on.
-    pub(crate) sink_warnings: usize,
+    /// How many of the warnings of the sink, and of the sink for late rows, have been passed on.
+    pub(crate) sink_warnings: [usize; 2],
 }
 
 /// Where a query stands between two batches.

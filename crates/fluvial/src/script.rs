@@ -3,6 +3,7 @@
 use crate::dataframe::StreamingDataFrame;
 use crate::formats;
 use crate::hidden_sql;
+use crate::late_rows::LateRows;
 use crate::session::Session;
 use crate::settings::SchemaInference;
 use crate::stream_writer::DataStreamWriter;
@@ -133,6 +134,10 @@ async fn create_streaming_table(
     }
     if let Some(location) = &create.location {
         writer = writer.option("path", location);
+    }
+    if let Some(late) = &properties.late_rows_table {
+        let format = properties.late_rows_format.as_deref().unwrap_or("delta");
+        writer = writer.late_rows(LateRows::of(late, format));
     }
     if let Some(comment) = &create.comment {
         writer = writer.comment(comment);

@@ -5,6 +5,7 @@
 mod explore;
 mod handle;
 mod healthy;
+mod late_rows;
 mod over_memory;
 mod parts;
 mod queries;

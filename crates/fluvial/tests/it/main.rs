@@ -9,6 +9,7 @@ mod draws;
 mod evolution;
 mod golden;
 mod jobs;
+mod late_rows;
 mod listeners;
 mod names;
 mod own_parts;
