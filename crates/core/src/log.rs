@@ -101,6 +101,10 @@ pub struct Plan {
     pub late: Watermarks,
     /// The watermarks that evict: this batch's.
     pub evict: Watermarks,
+    /// When each input of a query with several watermarks last had something to read: what
+    /// decides which of them are idle.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub heard: BTreeMap<WatermarkId, BatchTime>,
     /// The only processing time of the batch.
     pub time: BatchTime,
     /// Number of state partitions.

@@ -118,6 +118,7 @@ impl BatchRunner for DataFusionRunner {
             schema: Arc::clone(&self.plan.schema),
             operators: self.shapes.clone(),
             watermarks: self.plan.watermarks.clone(),
+            inputs: self.plan.inputs.clone(),
             late: Some(late_schema()),
         }
     }

@@ -19,6 +19,7 @@ mod event;
 mod event_time;
 mod exchange;
 mod fence;
+mod idle;
 mod inside;
 mod late;
 mod listener;
@@ -53,6 +54,7 @@ pub use event::{
     Observe, QueryEvent, QueryFailure, QueryIdle, QueryStarted, QueryTerminated, Unobserved,
 };
 pub use event_time::EventTimeStats;
+pub use idle::WatermarkInput;
 pub use late::{Judged, LateOutput, LateRecords, LateWriter, RecordLate};
 pub use listener::{ListenerId, StreamingQueryListener};
 pub use operator_runner::{Input, InputWatermark, MapRows, OperatorRunner, RouteRows, Stateful};

@@ -3,6 +3,7 @@
 use crate::account::check_account;
 use crate::event_time::EventTimeStats;
 use crate::exchange::split;
+use crate::idle::WatermarkInput;
 use crate::late::{Judged, LateRecords, LateWriter};
 use crate::runner::{BatchContext, BatchOutput, BatchRunner, OperatorReport, RunnerShape};
 use crate::stopwatch::Stopwatch;
@@ -51,6 +52,8 @@ pub struct InputWatermark {
     pub column: usize,
     /// The lateness that it allows.
     pub delay: EventDuration,
+    /// After how long a silence the other inputs go on without it; `None` is never.
+    pub idle_after: Option<Duration>,
 }
 
 /// The stateful operator of an [`OperatorRunner`].
@@ -172,6 +175,17 @@ impl OperatorRunner {
         }
         output.operators.push(report);
         Ok(())
+    }
+
+    fn watermark_inputs(&self) -> BTreeMap<WatermarkId, WatermarkInput> {
+        let mut all: BTreeMap<WatermarkId, WatermarkInput> = BTreeMap::new();
+        for input in &self.inputs {
+            let Some(watermark) = &input.watermark else { continue };
+            let known = all.entry(watermark.id.clone()).or_default();
+            known.sources.insert(input.source.clone());
+            known.idle_after = watermark.idle_after;
+        }
+        all
     }
 
     /// Where late rows go, if somebody wants them.
@@ -343,6 +357,7 @@ impl BatchRunner for OperatorRunner {
             schema: Arc::clone(&self.schema),
             operators: operators.collect(),
             watermarks: watermarks.map(|w| (w.id.clone(), w.delay)).collect(),
+            inputs: self.watermark_inputs(),
             late: self.late.as_ref().map(|late| Arc::clone(&late.schema)),
         }
     }

@@ -54,6 +54,7 @@ impl Run {
             sources: Arc::new(spec.sources.clone()),
             stopwatch: Stopwatch::new(Arc::clone(&spec.environment.clock)),
             delays: spec.runner.shape().watermarks,
+            inputs: spec.runner.shape().inputs,
             shape,
             settings,
             position,

@@ -3,6 +3,7 @@
 use crate::batch::Done;
 use crate::event::{Observe, QueryEvent, QueryIdle};
 use crate::event_time::EventTimeStats;
+use crate::idle::held;
 use crate::progress::{
     SinkProgress, SourceProgress, StateOperatorProgress, StreamingQueryProgress, rate,
 };
@@ -68,6 +69,7 @@ impl Reporter {
             )
         });
         self.reported = Some(run.stopwatch.now());
+        self.shared.held(held(&done.plan).map(|held| held.to_string()));
         self.shared.reported(Arc::clone(&progress));
         self.observer.observe(QueryEvent::Progress(progress));
     }
@@ -194,6 +196,10 @@ fn event_time(
         shown.insert("avg".into(), all.average().to_string());
         shown.insert("max".into(), all.max.to_string());
         shown.insert("min".into(), all.min.to_string());
+    }
+    if let Some(held) = held(plan) {
+        shown.insert("heldBy".into(), held.by.to_string());
+        shown.insert("heldSince".into(), held.since.to_string());
     }
     shown
 }

@@ -1,6 +1,7 @@
 //! One run of a query: where it stands and what it needs to go on. How it does that is in
 //! `recovery`, `planning` and `batch`.
 
+use crate::idle::WatermarkInput;
 use crate::query::Shared;
 use crate::retention::Retention;
 use crate::spec::QuerySpec;
@@ -24,6 +25,8 @@ pub(crate) struct Run {
     pub(crate) shape: QueryShape,
     /// Its watermark definitions.
     pub(crate) delays: BTreeMap<WatermarkId, EventDuration>,
+    /// What they hear of.
+    pub(crate) inputs: BTreeMap<WatermarkId, WatermarkInput>,
     /// What its first plan pinned.
     pub(crate) settings: PinnedSettings,
     pub(crate) position: Position,

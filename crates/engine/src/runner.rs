@@ -4,6 +4,7 @@
 //! operators and stages the output. It never commits anything, and never sees a log.
 
 use crate::event_time::EventTimeStats;
+use crate::idle::WatermarkInput;
 use crate::stopwatch::Stopwatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -27,6 +28,8 @@ pub struct RunnerShape {
     pub operators: BTreeMap<OperatorId, OperatorShape>,
     /// The watermark definitions and the lateness that each allows.
     pub watermarks: BTreeMap<WatermarkId, EventDuration>,
+    /// What each of them hears of.
+    pub inputs: BTreeMap<WatermarkId, WatermarkInput>,
     /// Schema of what it writes down about rows that came too late; `None` if it cannot.
     pub late: Option<SchemaRef>,
 }

@@ -24,6 +24,7 @@ pub(crate) fn plan(batch: u64) -> Plan {
         silent: BTreeMap::new(),
         late: BTreeMap::new(),
         evict: BTreeMap::new(),
+        heard: BTreeMap::new(),
         time: BatchTime(0),
         partitions: 2,
         settings: PinnedSettings {

@@ -364,5 +364,9 @@ fn watermarked(session: &Session, frame: DataFrame, clause: &WatermarkClause) ->
             .with_condition("REQUIRES_EXPLICIT_NAME_IN_WATERMARK_CLAUSE"));
         }
     };
-    frame.with_watermark_delay(&column, delay)
+    let frame = frame.with_watermark_delay(&column, delay)?;
+    match clause.idle_after {
+        Some(silence) => crate::dataframe::with_idle_after(frame, silence),
+        None => Ok(frame),
+    }
 }

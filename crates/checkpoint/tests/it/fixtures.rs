@@ -50,6 +50,7 @@ fn plan() -> Plan {
         ranges: [(source.clone(), range)].into(),
         late: watermarks(),
         evict: watermarks(),
+        heard: [].into(),
         time: BatchTime(1_781_086_200_123),
         partitions: 4,
         settings: PinnedSettings {

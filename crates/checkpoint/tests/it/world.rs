@@ -32,6 +32,7 @@ pub(crate) fn plan(batch: u64, run: &str) -> Plan {
         ends: [(source, Offset::of(&batch).unwrap())].into(),
         late: Watermarks::new(),
         evict: Watermarks::new(),
+        heard: BTreeMap::new(),
         time: BatchTime(0),
         partitions: 1,
         settings: PinnedSettings {

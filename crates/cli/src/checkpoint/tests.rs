@@ -71,6 +71,7 @@ fn plan(batch: u64) -> Plan {
         silent: BTreeMap::new(),
         late: watermarks((batch > 1).then_some(minutes - 1)),
         evict: watermarks((batch > 0).then_some(minutes)),
+        heard: BTreeMap::new(),
         time: BatchTime(START + minutes * 1000),
         partitions: 2,
         settings: PinnedSettings {

@@ -37,6 +37,7 @@ pub(super) fn plan(batch: u64, run: &str) -> Plan {
         ends: [(source.clone(), end)].into(),
         late: watermarks(-7),
         evict: watermarks(i64::MAX),
+        heard: [].into(),
         time: BatchTime(i64::MIN),
         partitions: 3,
         settings: PinnedSettings {

@@ -5,6 +5,7 @@
 mod explore;
 mod handle;
 mod healthy;
+mod idle;
 mod late_rows;
 mod over_memory;
 mod parts;
@@ -14,6 +15,7 @@ mod reports;
 mod retention;
 mod sabotage;
 mod scenarios;
+mod timers;
 mod triggers;
 mod watermark;
 mod world;

@@ -40,6 +40,7 @@ fn plan(batch: u64, run: u64) -> Plan {
         ends: BTreeMap::new(),
         late: BTreeMap::new(),
         evict: BTreeMap::new(),
+        heard: BTreeMap::new(),
         time: BatchTime(0),
         partitions: 1,
         settings: PinnedSettings {

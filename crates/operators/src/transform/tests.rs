@@ -4,6 +4,7 @@ mod groups;
 mod laws;
 mod model;
 mod processors;
+mod random;
 mod timers;
 mod variables;
 

@@ -40,6 +40,7 @@ pub(crate) struct Parts {
     pub(crate) sources: Vec<(&'static str, Arc<dyn Source>)>,
     pub(crate) what: What,
     pub(crate) delay_s: i64,
+    pub(crate) idle_after: Option<Duration>,
     pub(crate) mode: OutputMode,
     pub(crate) trigger: Trigger,
     pub(crate) settings: Settings,
@@ -64,6 +65,7 @@ impl Parts {
             sources: vec![("in", Arc::new(source.clone()))],
             what: What::Windows(10),
             delay_s: 0,
+            idle_after: None,
             mode: OutputMode::Append,
             trigger: Trigger::AvailableNow,
             settings: Settings { partitions: 2, ..Settings::default() },
@@ -89,6 +91,7 @@ impl Parts {
                 id: WatermarkId::new(*name).unwrap(),
                 column: 1,
                 delay: EventDuration(self.delay_s * SECOND),
+                idle_after: self.idle_after,
             }),
         });
         let inputs = inputs.collect();
