@@ -65,7 +65,7 @@ pub use layout::{StateLayout, StateVariable, TimeColumn, TimeKind, VariableKind}
 pub use late::{LateBatch, LateHandling};
 pub use log::{
     BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,
-    WatermarkPolicy, Watermarks,
+    WatermarkPolicy, WatermarkScope, Watermarks,
 };
 pub use name_case::NameCase;
 pub use operator::{BatchInfo, Operator, OperatorCounts, OperatorRun, StateField, StateSchema};

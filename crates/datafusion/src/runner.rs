@@ -1,7 +1,9 @@
 //! [`DataFusionRunner`]: runs a batch as a DataFusion plan.
 
 use crate::error::from_datafusion;
-use crate::exec::{BatchRun, ExchangeExec, Gather, Given, OperatorTotals, StatefulExec};
+use crate::exec::{
+    BatchRun, ExchangeExec, Gather, Given, OperatorTotals, OperatorWatermarks, StatefulExec,
+};
 use crate::late::{late_schema, record};
 use crate::plan::{
     StreamPlanner, StreamingPlan, bind_batch, operator_watermarks, physical,
@@ -16,8 +18,9 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use fluvial_core::{
-    BatchId, BatchTime, EventDuration, EventTime, EvictWatermark, Operator, OperatorId,
-    OperatorShape, OutputMode, PartitionId, PinnedSettings, Result, Sink, Staged, Watermarks,
+    BatchId, BatchTime, EventDuration, EventTime, EvictWatermark, LateWatermark, Operator,
+    OperatorId, OperatorShape, OutputMode, PartitionId, PinnedSettings, Result, Sink, Staged,
+    WatermarkScope, Watermarks,
 };
 use fluvial_engine::{
     BatchContext, BatchOutput, BatchRunner, Judged, LateWriter, OperatorReport, RunnerShape,
@@ -150,7 +153,7 @@ impl BatchRunner for DataFusionRunner {
         if since_epoch && from <= Some(EventTime(0)) && to <= Some(EventTime(0)) {
             return false;
         }
-        let moved = operator_watermarks(&self.plan.template, from, to);
+        let moved = self.watermarks(settings.watermark_scope, from, to);
         self.operators.iter().any(|(id, operator)| {
             moved.get(id).is_some_and(|marks| {
                 let from = EvictWatermark(marks.late.0);
@@ -168,7 +171,9 @@ impl BatchRunner for DataFusionRunner {
         let start = watch.now();
         let policy = batch.plan.settings.watermark_policy;
         let (late, evict) = (policy.combine(&batch.plan.late), policy.combine(&batch.plan.evict));
-        let watermarks = operator_watermarks(&self.plan.template, late, evict);
+        let scope = batch.plan.settings.watermark_scope;
+        let late = if scope == WatermarkScope::Query { evict } else { late };
+        let watermarks = self.watermarks(scope, late, evict);
         let (id, sink) = (batch.plan.batch, Arc::clone(&batch.sink));
         let run = Arc::new(BatchRun::new(batch, watermarks));
         let (plan, state) = self.physical(&run).await?;
@@ -189,6 +194,23 @@ impl BatchRunner for DataFusionRunner {
 }
 
 impl DataFusionRunner {
+    /// The watermarks of each operator, given the query's.
+    fn watermarks(
+        &self,
+        scope: WatermarkScope,
+        late: Option<EventTime>,
+        evict: Option<EventTime>,
+    ) -> BTreeMap<OperatorId, OperatorWatermarks> {
+        match scope {
+            WatermarkScope::Operator => operator_watermarks(&self.plan.template, late, evict),
+            WatermarkScope::Query => {
+                let (late, evict) = (LateWatermark(late), EvictWatermark(evict));
+                let ids = self.operators.iter().map(|(id, _)| id.clone());
+                ids.map(|id| (id, OperatorWatermarks { late, evict })).collect()
+            }
+        }
+    }
+
     fn output(
         &self,
         run: &BatchRun,

@@ -229,6 +229,7 @@ fn fresh_settings(spec: &QuerySpec) -> PinnedSettings {
     PinnedSettings {
         key_groups: spec.settings.pinned.key_groups,
         watermark_policy: spec.settings.pinned.watermark_policy,
+        watermark_scope: spec.settings.pinned.watermark_scope,
         state_format: state_format(spec),
     }
 }
@@ -278,6 +279,12 @@ fn ignored(asked: &Pinned, pinned: &PinnedSettings) -> Vec<String> {
         warnings.push(format!(
             "the watermark policy {:?} is ignored: the checkpoint began with {:?}",
             asked.watermark_policy, pinned.watermark_policy
+        ));
+    }
+    if asked.watermark_scope != pinned.watermark_scope {
+        warnings.push(format!(
+            "the watermark scope {:?} is ignored: the checkpoint began with {:?}",
+            asked.watermark_scope, pinned.watermark_scope
         ));
     }
     if asked.key_groups != pinned.key_groups {

@@ -12,7 +12,7 @@ use fluvial_core::{
     BatchInfo, BatchTime, Error, EventDuration, EvictWatermark, KeyGroupRange, LateHandling,
     LateWatermark, OperatorCounts, OperatorId, OperatorShape, OutputMode, PartitionId,
     PinnedSettings, Plan, Result, SealedStore, Sink, Snapshot, Source, SourceId, Staged,
-    StateBackend, StateStore, StoreId, WatermarkId, Watermarks,
+    StateBackend, StateStore, StoreId, WatermarkId, WatermarkScope, Watermarks,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -70,7 +70,10 @@ impl BatchContext {
         let (plan, policy) = (&self.plan, self.plan.settings.watermark_policy);
         BatchInfo {
             batch: plan.batch,
-            late: LateWatermark(policy.combine(&plan.late)),
+            late: LateWatermark(policy.combine(match plan.settings.watermark_scope {
+                WatermarkScope::Operator => &plan.late,
+                WatermarkScope::Query => &plan.evict,
+            })),
             evict: EvictWatermark(policy.combine(&plan.evict)),
             time: plan.time,
             mode: plan.shape.mode,

@@ -30,6 +30,7 @@ pub(crate) fn plan(batch: u64) -> Plan {
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Min,
+            watermark_scope: Default::default(),
             state_format: String::new(),
         },
         shape: QueryShape {

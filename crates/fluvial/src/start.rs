@@ -105,7 +105,11 @@ async fn sources(
 
 fn engine_settings(settings: &SessionSettings) -> Settings {
     Settings {
-        pinned: Pinned { watermark_policy: settings.watermark_policy, ..Pinned::default() },
+        pinned: Pinned {
+            watermark_policy: settings.watermark_policy,
+            watermark_scope: settings.watermark_scope,
+            ..Pinned::default()
+        },
         partitions: settings.state_partitions,
         splits: settings.input_splits,
         empty_batches: settings.empty_batches,

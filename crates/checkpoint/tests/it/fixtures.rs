@@ -56,6 +56,7 @@ fn plan() -> Plan {
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Max,
+            watermark_scope: Default::default(),
             state_format: "memory".into(),
         },
         shape: QueryShape {

@@ -38,6 +38,7 @@ pub(crate) fn plan(batch: u64, run: &str) -> Plan {
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Min,
+            watermark_scope: Default::default(),
             state_format: "memory".into(),
         },
         shape: QueryShape {

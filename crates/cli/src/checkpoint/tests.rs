@@ -77,6 +77,7 @@ fn plan(batch: u64) -> Plan {
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Min,
+            watermark_scope: Default::default(),
             state_format: "memory/1".into(),
         },
         shape: QueryShape {

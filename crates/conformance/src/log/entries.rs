@@ -43,6 +43,7 @@ pub(super) fn plan(batch: u64, run: &str) -> Plan {
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Max,
+            watermark_scope: Default::default(),
             state_format: "memory".into(),
         },
         shape: QueryShape {
