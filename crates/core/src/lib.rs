@@ -36,8 +36,8 @@ pub mod ids;
 pub mod interval;
 pub mod key_group;
 pub mod key_ranges;
-pub mod layout;
 pub mod late;
+pub mod layout;
 pub mod log;
 pub mod name_case;
 pub mod operator;
@@ -61,8 +61,8 @@ pub use ids::{
 pub use interval::{CalendarInterval, parse_duration};
 pub use key_group::{KeyGroup, KeyGroupCount, KeyGroupRange};
 pub use key_ranges::KeyRanges;
-pub use layout::{StateLayout, StateVariable, TimeColumn, TimeKind, VariableKind};
 pub use late::{LateBatch, LateHandling};
+pub use layout::{StateLayout, StateVariable, TimeColumn, TimeKind, VariableKind};
 pub use log::{
     BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,
     WatermarkPolicy, WatermarkScope, Watermarks,

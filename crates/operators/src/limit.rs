@@ -4,8 +4,8 @@ use crate::watermark::OutputWatermark;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt64Array};
 use arrow::datatypes::{DataType, SchemaRef, UInt64Type};
 use fluvial_core::{
-    BatchInfo, Error, EvictWatermark, KeyGroupCount, LateBatch, Operator, OperatorCounts, OperatorRun,
-    OutputMode, Prefetch, Result, StateField, StateLayout, StateSchema, StateStore,
+    BatchInfo, Error, EvictWatermark, KeyGroupCount, LateBatch, Operator, OperatorCounts,
+    OperatorRun, OutputMode, Prefetch, Result, StateField, StateLayout, StateSchema, StateStore,
 };
 use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
 use std::collections::{BTreeMap, VecDeque};

@@ -13,8 +13,8 @@ use crate::late_gate::LateGate;
 use arrow::array::{Array, BinaryArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use fluvial_core::{
-    BatchId, BatchInfo, BatchTime, Error, KeyGroup, KeyRange, LateBatch, OperatorCounts, OperatorRun,
-    Prefetch, Result, StateStore, VariableKind as Kind,
+    BatchId, BatchInfo, BatchTime, Error, KeyGroup, KeyRange, LateBatch, OperatorCounts,
+    OperatorRun, Prefetch, Result, StateStore, VariableKind as Kind,
 };
 use fluvial_state::KeyCodec;
 use std::collections::BTreeMap;
