@@ -5,8 +5,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fluvial_core::{
     BatchId, BatchInfo, BatchTime, EventDuration, EventTime, EvictWatermark, KeyGroupCount,
-    LateWatermark, Operator, OperatorId, OutputMode, PartitionId, RunId, Snapshot, StateBackend,
-    StateVersion, StoreId, StoreName,
+    LateHandling, LateWatermark, Operator, OperatorId, OutputMode, PartitionId, RunId, Snapshot,
+    StateBackend, StateVersion, StoreId, StoreName,
 };
 use fluvial_operators::Dedup;
 use fluvial_state_memory::{MemoryBackend, Settings};
@@ -86,6 +86,7 @@ impl Query {
             groups,
             key_groups: KeyGroupCount::DEFAULT,
             batch_rows: PIECE,
+            late_rows: LateHandling::Drop,
         };
         block_on(async {
             let version = StateVersion(self.batch as u64);

@@ -13,8 +13,8 @@ mod laws;
 mod store;
 
 pub use laws::{
-    ignores_late_rows, is_chunk_invariant, is_cut_invariant, is_deterministic,
-    is_rescaling_invariant, is_the_same_on_a_local_store, output_is_bounded,
+    accounts_for_every_row, ignores_late_rows, is_chunk_invariant, is_cut_invariant,
+    is_deterministic, is_rescaling_invariant, is_the_same_on_a_local_store, output_is_bounded,
     prefetches_what_it_reads, state_is_bounded_by_watermark, writes_before_it_evicts,
 };
 pub use store::{Contents, TestStore};
@@ -79,6 +79,7 @@ macro_rules! operator {
             state_is_bounded_by_watermark
             output_is_bounded
             writes_before_it_evicts
+            accounts_for_every_row
             is_rescaling_invariant
             prefetches_what_it_reads
             is_the_same_on_a_local_store
@@ -90,6 +91,7 @@ macro_rules! operator {
             is_chunk_invariant
             is_cut_invariant
             output_is_bounded
+            accounts_for_every_row
             is_rescaling_invariant
             prefetches_what_it_reads
             is_the_same_on_a_local_store

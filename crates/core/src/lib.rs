@@ -28,6 +28,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod account;
 pub mod ddl;
 pub mod error;
 pub mod frame;
@@ -35,6 +36,7 @@ pub mod ids;
 pub mod interval;
 pub mod key_group;
 pub mod key_ranges;
+pub mod late;
 pub mod layout;
 pub mod log;
 pub mod name_case;
@@ -50,6 +52,7 @@ mod testing;
 pub mod time;
 pub mod verify;
 
+pub use account::RowAccount;
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{
     BatchId, OperatorId, PartitionId, QueryId, RunId, SinkId, SourceId, StateVersion, StoreId,
@@ -58,10 +61,11 @@ pub use ids::{
 pub use interval::{CalendarInterval, parse_duration};
 pub use key_group::{KeyGroup, KeyGroupCount, KeyGroupRange};
 pub use key_ranges::KeyRanges;
+pub use late::{LateBatch, LateHandling};
 pub use layout::{StateLayout, StateVariable, TimeColumn, TimeKind, VariableKind};
 pub use log::{
     BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,
-    WatermarkPolicy, Watermarks,
+    WatermarkPolicy, WatermarkScope, Watermarks,
 };
 pub use name_case::NameCase;
 pub use operator::{BatchInfo, Operator, OperatorCounts, OperatorRun, StateField, StateSchema};

@@ -24,6 +24,24 @@ pub enum WatermarkPolicy {
     Max,
 }
 
+/// Which watermark each stateful operator sees. Pinned by the first plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WatermarkScope {
+    /// Its own: the query's, as the operators below hand it on.
+    #[default]
+    Operator,
+    /// The query's, the newest one for late rows too: as in Spark before 3.4, where operators that
+    /// follow one another drop rows that are not late.
+    Query,
+}
+
+impl WatermarkScope {
+    fn is_operator(&self) -> bool {
+        *self == Self::Operator
+    }
+}
+
 /// One watermark per definition; `None` is "no event seen yet".
 pub type Watermarks = BTreeMap<WatermarkId, Option<EventTime>>;
 
@@ -48,6 +66,9 @@ pub struct PinnedSettings {
     pub key_groups: KeyGroupCount,
     /// How watermarks combine.
     pub watermark_policy: WatermarkPolicy,
+    /// Which of them operators see.
+    #[serde(default, skip_serializing_if = "WatermarkScope::is_operator")]
+    pub watermark_scope: WatermarkScope,
     /// Format of the state backend; empty for a stateless query.
     pub state_format: String,
 }
@@ -101,6 +122,10 @@ pub struct Plan {
     pub late: Watermarks,
     /// The watermarks that evict: this batch's.
     pub evict: Watermarks,
+    /// When each input of a query with several watermarks last had something to read: what
+    /// decides which of them are idle.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub heard: BTreeMap<WatermarkId, BatchTime>,
     /// The only processing time of the batch.
     pub time: BatchTime,
     /// Number of state partitions.

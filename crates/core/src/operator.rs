@@ -1,8 +1,10 @@
 //! Stateful operators: pure functions from (state, rows, batch) to rows and state.
 
+use crate::account::RowAccount;
 use crate::error::Result;
 use crate::ids::{BatchId, PartitionId};
 use crate::key_group::{KeyGroupCount, KeyGroupRange};
+use crate::late::{LateBatch, LateHandling};
 use crate::layout::StateLayout;
 use crate::sink::OutputMode;
 use crate::state::{Prefetch, StateStore};
@@ -33,6 +35,8 @@ pub struct BatchInfo {
     pub key_groups: KeyGroupCount,
     /// The most rows that one output batch may have.
     pub batch_rows: usize,
+    /// What happens to rows that came too late.
+    pub late_rows: LateHandling,
 }
 
 /// The shape of an operator's state, recorded in every plan and compared at restart.
@@ -73,8 +77,8 @@ pub struct OperatorCounts {
     pub rows_updated: u64,
     /// Keys removed.
     pub rows_removed: u64,
-    /// Rows of the input that came too late.
-    pub rows_dropped_by_watermark: u64,
+    /// Where the rows of the input went.
+    pub rows: RowAccount,
     /// Bytes of memory held for the state.
     pub memory_bytes: u64,
 }
@@ -84,7 +88,7 @@ impl std::ops::AddAssign for OperatorCounts {
         self.rows_total += other.rows_total;
         self.rows_updated += other.rows_updated;
         self.rows_removed += other.rows_removed;
-        self.rows_dropped_by_watermark += other.rows_dropped_by_watermark;
+        self.rows += other.rows;
         self.memory_bytes += other.memory_bytes;
     }
 }
@@ -101,12 +105,14 @@ impl std::ops::AddAssign for OperatorCounts {
 ///    watermarks changes neither the total output nor the resulting state.
 /// 4. *Late rows.* A row whose interval (instant, window, join range) ends at or before the late
 ///    watermark produces neither output nor state, and is counted. In complete mode no row is
-///    late, as in Spark: every result is emitted again anyway.
+///    late, as in Spark: every result is emitted again anyway. If [`BatchInfo::late_rows`] says
+///    so, [`OperatorRun::take_late`] gives these rows, as they came, each once; else none.
 /// 5. *Bounded.* In append mode, after the run no state remains that only rows at or before the
 ///    evicting watermark could touch.
 /// 6. *Bounded output.* `drain` never returns more than `batch_rows` rows.
 /// 7. *Order.* All input, then the batch's own state writes, then eviction and timers.
 /// 8. *Any store.* Whether the store is local changes neither output nor state.
+/// 9. *Accounted.* After the run, every row that was pushed is in [`OperatorCounts::rows`], once.
 pub trait Operator: Send + Sync {
     /// The kind, as in Spark's progress: `stateStoreSave`.
     fn kind(&self) -> &str;
@@ -146,6 +152,10 @@ pub trait OperatorRun: Send {
 
     /// The next output rows; `None` when there are none for now.
     fn drain(&mut self, state: &mut dyn StateStore) -> Result<Option<RecordBatch>>;
+
+    /// The rows that came too late since this was last asked; none unless
+    /// [`BatchInfo::late_rows`] asks for them.
+    fn take_late(&mut self) -> Vec<LateBatch>;
 
     /// What was done; exact after the last `drain`.
     fn counts(&self) -> OperatorCounts;

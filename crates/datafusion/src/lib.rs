@@ -7,6 +7,7 @@ pub mod dialect;
 mod error;
 mod exec;
 pub mod functions;
+mod late;
 pub mod plan;
 mod runner;
 pub mod sql;
@@ -24,4 +25,5 @@ pub mod inspect {
 }
 
 pub use error::from_datafusion;
+pub use late::late_schema;
 pub use runner::DataFusionRunner;

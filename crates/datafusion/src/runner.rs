@@ -1,7 +1,10 @@
 //! [`DataFusionRunner`]: runs a batch as a DataFusion plan.
 
 use crate::error::from_datafusion;
-use crate::exec::{BatchRun, ExchangeExec, Gather, OperatorTotals, StatefulExec};
+use crate::exec::{
+    BatchRun, ExchangeExec, Gather, Given, OperatorTotals, OperatorWatermarks, StatefulExec,
+};
+use crate::late::{late_schema, record};
 use crate::plan::{
     StreamPlanner, StreamingPlan, bind_batch, operator_watermarks, physical,
     runs_by_processing_time,
@@ -15,15 +18,22 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use fluvial_core::{
-    BatchId, BatchTime, EventDuration, EventTime, EvictWatermark, Operator, OperatorId,
-    OperatorShape, OutputMode, PartitionId, PinnedSettings, Result, Sink, Staged, Watermarks,
+    BatchId, BatchTime, EventDuration, EventTime, EvictWatermark, LateWatermark, Operator,
+    OperatorId, OperatorShape, OutputMode, PartitionId, PinnedSettings, Result, Sink, Staged,
+    WatermarkScope, Watermarks,
 };
-use fluvial_engine::{BatchContext, BatchOutput, BatchRunner, OperatorReport, RunnerShape};
+use fluvial_engine::{
+    BatchContext, BatchOutput, BatchRunner, Judged, LateWriter, OperatorReport, RunnerShape,
+};
 use futures::StreamExt;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
+
+/// The kinds of operators that are given groups of rows.
+const AGGREGATION: &str = "stateStoreSave";
+const SESSIONS: &str = "sessionWindowStateStoreSaveExec";
 
 /// Runs the batches of one prepared query.
 ///
@@ -111,6 +121,8 @@ impl BatchRunner for DataFusionRunner {
             schema: Arc::clone(&self.plan.schema),
             operators: self.shapes.clone(),
             watermarks: self.plan.watermarks.clone(),
+            inputs: self.plan.inputs.clone(),
+            late: Some(late_schema()),
         }
     }
 
@@ -141,7 +153,7 @@ impl BatchRunner for DataFusionRunner {
         if since_epoch && from <= Some(EventTime(0)) && to <= Some(EventTime(0)) {
             return false;
         }
-        let moved = operator_watermarks(&self.plan.template, from, to);
+        let moved = self.watermarks(settings.watermark_scope, from, to);
         self.operators.iter().any(|(id, operator)| {
             moved.get(id).is_some_and(|marks| {
                 let from = EvictWatermark(marks.late.0);
@@ -159,7 +171,9 @@ impl BatchRunner for DataFusionRunner {
         let start = watch.now();
         let policy = batch.plan.settings.watermark_policy;
         let (late, evict) = (policy.combine(&batch.plan.late), policy.combine(&batch.plan.evict));
-        let watermarks = operator_watermarks(&self.plan.template, late, evict);
+        let scope = batch.plan.settings.watermark_scope;
+        let late = if scope == WatermarkScope::Query { evict } else { late };
+        let watermarks = self.watermarks(scope, late, evict);
         let (id, sink) = (batch.plan.batch, Arc::clone(&batch.sink));
         let run = Arc::new(BatchRun::new(batch, watermarks));
         let (plan, state) = self.physical(&run).await?;
@@ -172,44 +186,82 @@ impl BatchRunner for DataFusionRunner {
         };
         finish_partitions(&plan, &state, &run).await?;
         run.join().await?;
+        let late = write_late(&run).await?;
         let next_timer = run.report().next_timer;
         *self.next_timer.lock().unwrap_or_else(PoisonError::into_inner) = next_timer;
-        Ok(self.output(&run, staged, planning))
+        Ok(BatchOutput { late, ..self.output(&run, staged, planning)? })
     }
 }
 
 impl DataFusionRunner {
+    /// The watermarks of each operator, given the query's.
+    fn watermarks(
+        &self,
+        scope: WatermarkScope,
+        late: Option<EventTime>,
+        evict: Option<EventTime>,
+    ) -> BTreeMap<OperatorId, OperatorWatermarks> {
+        match scope {
+            WatermarkScope::Operator => operator_watermarks(&self.plan.template, late, evict),
+            WatermarkScope::Query => {
+                let (late, evict) = (LateWatermark(late), EvictWatermark(evict));
+                let ids = self.operators.iter().map(|(id, _)| id.clone());
+                ids.map(|id| (id, OperatorWatermarks { late, evict })).collect()
+            }
+        }
+    }
+
     fn output(
         &self,
         run: &BatchRun,
         staged: Vec<Staged>,
         planning: std::time::Duration,
-    ) -> BatchOutput {
+    ) -> Result<BatchOutput> {
         let mut report = std::mem::take(&mut *run.report());
         report.sealed.sort_by(|a, b| (&a.id, a.groups).cmp(&(&b.id, b.groups)));
         let operators = self.operators.iter().map(|(id, operator)| {
-            let OperatorTotals { counts, updates, removals, custom } =
-                report.operators.get(id).cloned().unwrap_or_default();
-            OperatorReport {
+            let totals = report.operators.remove(id).unwrap_or_default();
+            let grouped = matches!(operator.kind(), AGGREGATION | SESSIONS);
+            let given = if grouped { Given::Groups } else { Given::Rows };
+            let (rows_in, counts) = totals.account(id, given)?;
+            let OperatorTotals { updates, removals, custom, .. } = totals;
+            Ok(OperatorReport {
                 id: id.clone(),
                 kind: operator.kind().to_owned(),
+                rows_in,
                 counts,
                 updates,
                 removals,
                 store_instances: run.plan().partitions,
                 custom,
-            }
+            })
         });
-        BatchOutput {
-            operators: operators.collect(),
+        Ok(BatchOutput {
+            operators: operators.collect::<Result<_>>()?,
+            late: Vec::new(),
             sealed: report.sealed,
             staged,
             event_times: report.event_times,
             source_rows: report.source_rows,
             planning,
             observed: BTreeMap::new(),
+        })
+    }
+}
+
+/// Writes the rows that came too late, if somebody wants them. They wait in memory until here, so
+/// that they are in the same order in every replay.
+async fn write_late(run: &BatchRun) -> Result<Vec<Staged>> {
+    let Some(mut writer) = LateWriter::of(run.context()) else { return Ok(Vec::new()) };
+    let late = std::mem::take(&mut run.report().late);
+    for ((operator, ..), batches) in late {
+        let Some(watermark) = run.watermarks(&operator).late.0 else { continue };
+        let judged = Judged { batch: run.plan().batch, operator, watermark };
+        for batch in batches {
+            writer.write(record(&judged, &batch)?).await?;
         }
     }
+    writer.stage().await
 }
 
 /// Writes every partition of the result to the sink, side by side.

@@ -13,7 +13,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, Int64Array, RecordBatc
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use fluvial_checkpoint::{ObjectLog, Retention, compare, retain_from};
 use fluvial_core::{
-    BatchInfo, Error, EvictWatermark, KeyGroup, KeyGroupCount, Operator, OperatorCounts,
+    BatchInfo, Error, EvictWatermark, KeyGroup, KeyGroupCount, LateBatch, Operator, OperatorCounts,
     OperatorId, OperatorRun, OutputMode, Prefetch, QueryId, Result, RunId, SinkId, Source,
     SourceId, StateField, StateSchema, StateStore,
 };
@@ -99,6 +99,9 @@ impl OperatorRun for CountsRun {
         for word in words(&rows).iter().flatten() {
             *self.seen.entry(word.to_owned()).or_default() += 1;
         }
+        let nulls = words(&rows).null_count() as u64;
+        self.counts.rows.null_key += nulls;
+        self.counts.rows.kept += rows.num_rows() as u64 - nulls;
         Ok(())
     }
 
@@ -137,6 +140,10 @@ impl OperatorRun for CountsRun {
             self.output = Some(rows.slice(most, rows.num_rows() - most));
         }
         Ok(Some(rows.slice(0, most.min(rows.num_rows()))))
+    }
+
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        Vec::new()
     }
 
     fn counts(&self) -> OperatorCounts {
@@ -186,6 +193,7 @@ fn query(
         runner: Arc::new(OperatorRunner::stateful(vec![input], operator)),
         sink,
         sink_id: SinkId::new("sink")?,
+        late: None,
         mode: OutputMode::Update,
         trigger: Trigger::AvailableNow,
         settings: Settings::default(),

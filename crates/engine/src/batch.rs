@@ -10,7 +10,8 @@ use crate::runner::{BatchContext, BatchOutput};
 use crate::timings::Timings;
 use crate::watermarks::advanced;
 use fluvial_core::{
-    BatchId, BatchTime, Commit, CommitOutcome, Error, Note, Plan, Put, Result, Snapshot,
+    BatchId, BatchTime, Commit, CommitOutcome, Error, Note, Plan, Put, Result, Sink, Snapshot,
+    Staged,
 };
 use futures::FutureExt;
 use std::collections::BTreeMap;
@@ -164,6 +165,7 @@ impl Run {
             sources: Arc::clone(&self.sources),
             state: environment.state.clone(),
             sink: Arc::clone(&self.spec.sink),
+            late: self.spec.late.as_ref().map(|late| Arc::clone(&late.sink)),
             batch_rows: self.spec.settings.batch_rows,
             stopwatch: self.stopwatch.clone(),
         };
@@ -198,6 +200,7 @@ impl Run {
             watermarks: advanced(&self.delays, &plan.evict, &ready.output.event_times),
         };
         let (note, staged) = (ours.encode(), &ready.output.staged);
+        self.publish_late(plan, &ours, &ready.output.late).await?;
         let sink = self.spec.sink.as_ref();
         let outcome = self.retried(|| sink.commit(plan.batch, staged.clone(), &note)).await?;
         match outcome {
@@ -211,20 +214,24 @@ impl Run {
         }
     }
 
+    /// Hands late rows to their sink. Before the output: whoever sees a batch sees what it left
+    /// out. An attempt that comes after a crash in between gives the same rows, so that it does
+    /// not matter whose were published.
+    async fn publish_late(&self, plan: &Plan, ours: &Attempt, staged: &[Staged]) -> Result<()> {
+        let Some(late) = self.spec.late.as_ref().filter(|_| !staged.is_empty()) else {
+            return Ok(());
+        };
+        let (note, sink) = (ours.encode(), late.sink.as_ref());
+        let commit = || sink.commit(plan.batch, staged.to_vec(), &note);
+        if let CommitOutcome::AlreadyCommitted(Some(note)) = self.retried(commit).await? {
+            same_plan(sink, ours, &note)?;
+        }
+        Ok(())
+    }
+
     /// The attempt that a sink's note is about, which must be of the same plan.
     fn theirs(&self, plan: &Plan, ours: &Attempt, note: &Note) -> Result<Attempt> {
-        let theirs =
-            Attempt::decode(note).map_err(|error| error.at(self.spec.sink.description()))?;
-        if theirs.plan != ours.plan {
-            return Err(Error::invalid(format!(
-                "{} already has this batch, from another plan (by run {}): the checkpoint and the \
-                 output do not belong together; restore the checkpoint, or start with a new one \
-                 and a new output",
-                self.spec.sink.description(),
-                theirs.run
-            ))
-            .with_condition("CHECKPOINT_SINK_MISMATCH"));
-        }
+        let theirs = same_plan(self.spec.sink.as_ref(), ours, note)?;
         check_snapshots(
             &self.shape.operators,
             plan.settings.key_groups,
@@ -234,11 +241,15 @@ impl Run {
         Ok(theirs)
     }
 
-    /// Tells the query what its sink has to say.
+    /// Tells the query what its sinks have to say.
     pub(crate) fn pass_warnings(&mut self) {
-        for warning in self.spec.sink.warnings().into_iter().skip(self.sink_warnings) {
-            self.sink_warnings += 1;
-            self.shared.warn(warning);
+        let late = self.spec.late.as_ref().map(|late| &late.sink);
+        for (sink, told) in [Some(&self.spec.sink), late].into_iter().zip(&mut self.sink_warnings) {
+            let warnings = sink.map(|sink| sink.warnings()).unwrap_or_default();
+            for warning in warnings.into_iter().skip(*told) {
+                *told += 1;
+                self.shared.warn(warning);
+            }
         }
     }
 
@@ -262,4 +273,23 @@ impl Run {
             }
         }
     }
+}
+
+/// The attempt that a note of `sink` is about.
+///
+/// # Errors
+///
+/// `Invalid` (`CHECKPOINT_SINK_MISMATCH`) if it is not of the plan that ours is of.
+fn same_plan(sink: &dyn Sink, ours: &Attempt, note: &Note) -> Result<Attempt> {
+    let theirs = Attempt::decode(note).map_err(|error| error.at(sink.description()))?;
+    if theirs.plan == ours.plan {
+        return Ok(theirs);
+    }
+    Err(Error::invalid(format!(
+        "{} already has this batch, from another plan (by run {}): the checkpoint and the output \
+         do not belong together; restore the checkpoint, or start with a new one and a new output",
+        sink.description(),
+        theirs.run
+    ))
+    .with_condition("CHECKPOINT_SINK_MISMATCH"))
 }

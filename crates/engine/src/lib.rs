@@ -11,6 +11,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod account;
 mod batch;
 mod coverage;
 mod engine;
@@ -18,7 +19,9 @@ mod event;
 mod event_time;
 mod exchange;
 mod fence;
+mod idle;
 mod inside;
+mod late;
 mod listener;
 mod note;
 mod operator_runner;
@@ -45,11 +48,14 @@ mod trigger;
 mod watch;
 mod watermarks;
 
+pub use account::check_account;
 pub use engine::Engine;
 pub use event::{
     Observe, QueryEvent, QueryFailure, QueryIdle, QueryStarted, QueryTerminated, Unobserved,
 };
 pub use event_time::EventTimeStats;
+pub use idle::WatermarkInput;
+pub use late::{Judged, LateOutput, LateRecords, LateWriter, RecordLate};
 pub use listener::{ListenerId, StreamingQueryListener};
 pub use operator_runner::{Input, InputWatermark, MapRows, OperatorRunner, RouteRows, Stateful};
 pub use progress::{SinkProgress, SourceProgress, StateOperatorProgress, StreamingQueryProgress};

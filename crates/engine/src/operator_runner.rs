@@ -1,7 +1,10 @@
 //! A batch runner without a query engine: sources, at most one operator, a sink.
 
+use crate::account::check_account;
 use crate::event_time::EventTimeStats;
 use crate::exchange::split;
+use crate::idle::WatermarkInput;
+use crate::late::{Judged, LateRecords, LateWriter};
 use crate::runner::{BatchContext, BatchOutput, BatchRunner, OperatorReport, RunnerShape};
 use crate::stopwatch::Stopwatch;
 use arrow::array::{AsArray, RecordBatch};
@@ -49,6 +52,8 @@ pub struct InputWatermark {
     pub column: usize,
     /// The lateness that it allows.
     pub delay: EventDuration,
+    /// After how long a silence the other inputs go on without it; `None` is never.
+    pub idle_after: Option<Duration>,
 }
 
 /// The stateful operator of an [`OperatorRunner`].
@@ -70,12 +75,13 @@ pub struct OperatorRunner {
     schema: SchemaRef,
     inputs: Vec<Input>,
     stateful: Option<(Stateful, StoreId)>,
+    late: Option<LateRecords>,
 }
 
 impl OperatorRunner {
     /// A runner that maps rows and writes them; `schema` is that of the mapped rows.
     pub fn stateless(schema: SchemaRef, inputs: Vec<Input>) -> Self {
-        Self { schema, inputs, stateful: None }
+        Self { schema, inputs, stateful: None, late: None }
     }
 
     /// A runner around one operator.
@@ -83,7 +89,14 @@ impl OperatorRunner {
         let store = StoreName::new("default").expect("a valid name");
         let store = StoreId { operator: stateful.id.clone(), store };
         let schema = stateful.operator.output_schema();
-        Self { schema, inputs, stateful: Some((stateful, store)) }
+        Self { schema, inputs, stateful: Some((stateful, store)), late: None }
+    }
+
+    /// Writes rows that come too late for the operator down like this, if the query has a sink
+    /// for them.
+    #[must_use]
+    pub fn with_late_rows(self, late: LateRecords) -> Self {
+        Self { late: Some(late), ..self }
     }
 
     /// Reads every range of the plan in order.
@@ -133,10 +146,16 @@ impl OperatorRunner {
         let opening =
             (0..partitions).map(PartitionId).map(|p| Part::open(batch, stateful, store, p));
         let mut parts = try_join_all(opening).await?;
-        self.read(batch, output, &mut Target::Parts(&mut parts, &stateful.route)).await?;
+        let mut late = self.late_rows(batch, stateful);
+        let target = &mut Target::Parts(&mut parts, &stateful.route, &mut late);
+        self.read(batch, output, target).await?;
+        if let Some(late) = late {
+            output.late = late.writer.stage().await?;
+        }
         let mut report = OperatorReport {
             id: stateful.id.clone(),
             kind: stateful.operator.kind().to_owned(),
+            rows_in: 0,
             counts: OperatorCounts::default(),
             updates: Duration::ZERO,
             removals: Duration::ZERO,
@@ -144,6 +163,7 @@ impl OperatorRunner {
             custom: BTreeMap::new(),
         };
         for done in try_join_all(parts.into_iter().map(Part::finish)).await? {
+            report.rows_in += done.rows_in;
             report.counts += done.counts;
             report.updates += done.updates;
             report.removals += done.removals;
@@ -156,6 +176,41 @@ impl OperatorRunner {
         output.operators.push(report);
         Ok(())
     }
+
+    fn watermark_inputs(&self) -> BTreeMap<WatermarkId, WatermarkInput> {
+        let mut all: BTreeMap<WatermarkId, WatermarkInput> = BTreeMap::new();
+        for input in &self.inputs {
+            let Some(watermark) = &input.watermark else { continue };
+            let known = all.entry(watermark.id.clone()).or_default();
+            known.sources.insert(input.source.clone());
+            known.idle_after = watermark.idle_after;
+        }
+        all
+    }
+
+    /// Where late rows go, if somebody wants them.
+    fn late_rows(&self, batch: &BatchContext, stateful: &Stateful) -> Option<Late> {
+        let (records, writer) = (self.late.clone()?, LateWriter::of(batch)?);
+        let watermark = batch.info(PartitionId(0)).late.0?;
+        let (batch, operator) = (batch.plan.batch, stateful.id.clone());
+        Some(Late { records, judged: Judged { batch, operator, watermark }, writer })
+    }
+}
+
+/// Late rows on their way out.
+struct Late {
+    records: LateRecords,
+    judged: Judged,
+    writer: LateWriter,
+}
+
+impl Late {
+    async fn take(&mut self, run: &mut dyn OperatorRun) -> Result<()> {
+        for late in run.take_late() {
+            self.writer.write((self.records.record)(&self.judged, late)?).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Where rows go that were read.
@@ -163,18 +218,22 @@ enum Target<'a> {
     /// Out.
     Sink(&'a mut dyn SinkWriter),
     /// Into the operator, each row to the partition that owns its key.
-    Parts(&'a mut Vec<Part>, &'a Arc<RouteRows>),
+    Parts(&'a mut Vec<Part>, &'a Arc<RouteRows>, &'a mut Option<Late>),
 }
 
 impl Target<'_> {
     async fn take(&mut self, batch: &BatchContext, port: usize, rows: RecordBatch) -> Result<()> {
         match self {
             Self::Sink(writer) => writer.write(rows).await,
-            Self::Parts(parts, route) => {
+            Self::Parts(parts, route, late) => {
                 let key_groups = batch.plan.settings.key_groups;
                 let groups = route(port, &rows, key_groups)?;
                 for (p, rows) in split(&rows, &groups, key_groups, batch.plan.partitions)? {
-                    parts[p.0 as usize].push(port, rows).await?;
+                    let part = &mut parts[p.0 as usize];
+                    part.push(port, rows).await?;
+                    if let Some(late) = late {
+                        late.take(part.run.as_mut()).await?;
+                    }
                 }
                 Ok(())
             }
@@ -189,9 +248,13 @@ struct Part {
     writer: Box<dyn SinkWriter>,
     stopwatch: Stopwatch,
     updates: Duration,
+    operator: OperatorId,
+    partition: PartitionId,
+    rows_in: u64,
 }
 
 struct DonePart {
+    rows_in: u64,
     counts: OperatorCounts,
     metrics: BTreeMap<&'static str, u64>,
     updates: Duration,
@@ -213,11 +276,15 @@ impl Part {
             writer: batch.sink.writer(batch.plan.batch, partition).await?,
             stopwatch: batch.stopwatch.clone(),
             updates: Duration::ZERO,
+            operator: stateful.id.clone(),
+            partition,
+            rows_in: 0,
         })
     }
 
     async fn push(&mut self, port: usize, rows: RecordBatch) -> Result<()> {
         let start = self.stopwatch.now();
+        self.rows_in += rows.num_rows() as u64;
         self.run.push(port, rows, self.state.as_mut())?;
         self.updates += self.stopwatch.since(start);
         self.drain().await
@@ -243,7 +310,9 @@ impl Part {
         let removals = self.stopwatch.since(finished);
         let (counts, metrics) = (self.run.counts(), self.run.metrics());
         drop(self.run);
+        check_account(&self.operator, self.partition, self.rows_in, &counts)?;
         Ok(DonePart {
+            rows_in: self.rows_in,
             counts,
             metrics,
             updates: self.updates + finished.saturating_sub(start),
@@ -288,6 +357,8 @@ impl BatchRunner for OperatorRunner {
             schema: Arc::clone(&self.schema),
             operators: operators.collect(),
             watermarks: watermarks.map(|w| (w.id.clone(), w.delay)).collect(),
+            inputs: self.watermark_inputs(),
+            late: self.late.as_ref().map(|late| Arc::clone(&late.schema)),
         }
     }
 

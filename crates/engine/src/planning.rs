@@ -1,5 +1,6 @@
 //! Planning a batch: what it reads, which watermarks it has, and whether it runs at all.
 
+use crate::idle::{heard, without_idle};
 use crate::run::Run;
 use crate::settings::EmptyBatches;
 use crate::timings::Timings;
@@ -55,14 +56,18 @@ impl Run {
         let position = &self.position;
         let ranges = timings.measure(&self.stopwatch, "latestOffset", self.ranges(ask)).await?;
         let last = position.last.as_deref();
+        let now = BatchTime(self.spec.environment.clock.now_ms());
+        let time = last.map_or(now, |plan| now.max(plan.time));
+        let heard = heard(&self.inputs, last, &ranges, time);
         let evict = aligned(&self.delays, Some(&position.watermarks));
+        let policy = self.settings.watermark_policy;
+        let evict = without_idle(&self.inputs, policy, &heard, time, evict);
         let late = aligned(&self.delays, last.map(|plan| &plan.evict));
         if ranges.is_empty() && !self.wants_empty(ask, &late, &evict) {
             return Ok(None);
         }
         let mut ends = position.starts.clone();
         ends.extend(ranges.iter().map(|(id, range)| (id.clone(), range.end.clone())));
-        let now = BatchTime(self.spec.environment.clock.now_ms());
         let key_groups = self.settings.key_groups;
         Ok(Some(Plan {
             batch: position.next,
@@ -72,7 +77,8 @@ impl Run {
             ends,
             late,
             evict,
-            time: last.map_or(now, |plan| now.max(plan.time)),
+            heard,
+            time,
             partitions: self.spec.settings.partitions.clamp(1, key_groups.get().into()),
             settings: self.settings.clone(),
             shape: self.shape.clone(),

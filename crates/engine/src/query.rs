@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     status: Mutex<StreamingQueryStatus>,
     recent: Mutex<Recent<Arc<StreamingQueryProgress>>>,
     warnings: Mutex<VecDeque<String>>,
+    /// Which input holds the watermark, if one does.
+    held: Mutex<Option<String>>,
 }
 
 /// What others wait for.
@@ -62,9 +64,11 @@ impl StreamingQuery {
     }
 
     /// The query as it runs, for people: mode, trigger, sources, sink, and the plan that every
-    /// batch instantiates, with the names that the checkpoint knows operators by.
+    /// batch instantiates, with the names that the checkpoint knows operators by. Where a
+    /// watermark has several inputs, which of them holds it, and since when.
     pub fn explain(&self) -> String {
-        format!("{}\n{}", self.shared, self.shared.plan)
+        let held = lock(&self.shared.held).clone().map(|text| format!("{text}\n"));
+        format!("{}\n{}{}", self.shared, held.unwrap_or_default(), self.shared.plan)
     }
 
     /// Whether it still runs.
@@ -226,6 +230,7 @@ impl Shared {
             status: Mutex::new(status),
             recent: Mutex::default(),
             warnings: Mutex::default(),
+            held: Mutex::default(),
         }
     }
 
@@ -272,6 +277,11 @@ impl Shared {
 
     pub(crate) fn warn(&self, warning: String) {
         keep(&mut lock(&self.warnings), warning);
+    }
+
+    /// Notes what holds the watermark, if anything.
+    pub(crate) fn held(&self, text: Option<String>) {
+        *lock(&self.held) = text;
     }
 
     pub(crate) fn reported(&self, progress: Arc<StreamingQueryProgress>) {

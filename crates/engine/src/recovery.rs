@@ -11,8 +11,8 @@ use crate::stopwatch::Stopwatch;
 use crate::watermarks::aligned;
 use fluvial_core::protocol::{Resume, resume};
 use fluvial_core::{
-    BatchId, BatchLog, Commit, Error, Offset, PinnedSettings, Plan, QueryShape, Result, SinkSpec,
-    Snapshot, SourceId, Watermarks,
+    BatchId, BatchLog, Commit, Error, Offset, OutputMode, PinnedSettings, Plan, QueryShape, Result,
+    Sink, SinkSpec, Snapshot, SourceId, Watermarks,
 };
 use futures::FutureExt;
 use std::collections::BTreeMap;
@@ -54,6 +54,7 @@ impl Run {
             sources: Arc::new(spec.sources.clone()),
             stopwatch: Stopwatch::new(Arc::clone(&spec.environment.clock)),
             delays: spec.runner.shape().watermarks,
+            inputs: spec.runner.shape().inputs,
             shape,
             settings,
             position,
@@ -61,10 +62,11 @@ impl Run {
             retention,
             spec,
             published: None,
-            sink_warnings: 0,
+            sink_warnings: [0; 2],
         };
         run.position.watermarks = aligned(&run.delays, Some(&run.position.watermarks));
         run.published = run.open_sink().await?;
+        run.open_late_sink().await?;
         run.pass_warnings();
         run.place_sources().await?;
         Ok(run)
@@ -82,11 +84,7 @@ impl Run {
         };
         let published = self.retried(|| self.spec.sink.open(&spec)).await?;
         let position = &self.position;
-        let newest = match &position.rerun {
-            Some(plan) => Some(plan.batch),
-            None => position.next.previous(),
-        };
-        if published <= newest {
+        if published <= self.newest_planned() {
             if let (Some(published), Some(committed)) = (published, position.next.previous())
                 && published < committed
             {
@@ -97,6 +95,40 @@ impl Run {
             }
             return Ok(published);
         }
+        self.behind(self.spec.sink.as_ref(), published).await?;
+        Ok(published)
+    }
+
+    /// Opens the sink for late rows, if there is one. It has only batches that had some.
+    async fn open_late_sink(&self) -> Result<()> {
+        let Some(late) = &self.spec.late else { return Ok(()) };
+        let Some(schema) = self.spec.runner.shape().late else {
+            return Err(Error::invalid("this query cannot write down rows that come too late"));
+        };
+        let spec = SinkSpec {
+            query: self.shared.id().clone(),
+            sink: late.sink_id.clone(),
+            run: self.spec.run.clone(),
+            schema,
+            mode: OutputMode::Append,
+        };
+        let published = self.retried(|| late.sink.open(&spec)).await?;
+        match published <= self.newest_planned() {
+            true => Ok(()),
+            false => self.behind(late.sink.as_ref(), published).await,
+        }
+    }
+
+    fn newest_planned(&self) -> Option<BatchId> {
+        match &self.position.rerun {
+            Some(plan) => Some(plan.batch),
+            None => self.position.next.previous(),
+        }
+    }
+
+    /// Why a sink has more batches than the checkpoint, as an error.
+    async fn behind(&self, sink: &dyn Sink, published: Option<BatchId>) -> Result<()> {
+        let (position, newest) = (&self.position, self.newest_planned());
         let published = published.expect("more than None");
         // Another run may have gone on since the logs were read.
         let log = self.spec.environment.log.as_ref();
@@ -109,7 +141,7 @@ impl Run {
             "{} has batch {published} of query {}, but the checkpoint's newest plan is {}: they \
              do not belong together; restore the checkpoint, or start with a new one and a new \
              output",
-            self.spec.sink.description(),
+            sink.description(),
             self.shared.id(),
             newest.map_or("none".into(), |batch| batch.to_string()),
         ))
@@ -197,6 +229,7 @@ fn fresh_settings(spec: &QuerySpec) -> PinnedSettings {
     PinnedSettings {
         key_groups: spec.settings.pinned.key_groups,
         watermark_policy: spec.settings.pinned.watermark_policy,
+        watermark_scope: spec.settings.pinned.watermark_scope,
         state_format: state_format(spec),
     }
 }
@@ -246,6 +279,12 @@ fn ignored(asked: &Pinned, pinned: &PinnedSettings) -> Vec<String> {
         warnings.push(format!(
             "the watermark policy {:?} is ignored: the checkpoint began with {:?}",
             asked.watermark_policy, pinned.watermark_policy
+        ));
+    }
+    if asked.watermark_scope != pinned.watermark_scope {
+        warnings.push(format!(
+            "the watermark scope {:?} is ignored: the checkpoint began with {:?}",
+            asked.watermark_scope, pinned.watermark_scope
         ));
     }
     if asked.key_groups != pinned.key_groups {

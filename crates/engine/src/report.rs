@@ -3,11 +3,13 @@
 use crate::batch::Done;
 use crate::event::{Observe, QueryEvent, QueryIdle};
 use crate::event_time::EventTimeStats;
+use crate::idle::held;
 use crate::progress::{
     SinkProgress, SourceProgress, StateOperatorProgress, StreamingQueryProgress, rate,
 };
 use crate::query::Shared;
 use crate::run::Run;
+use crate::runner::OperatorReport;
 use crate::timings::{Timings, millis};
 use fluvial_core::{BatchId, BatchTime, EventTime, Plan, SourceId};
 use std::collections::BTreeMap;
@@ -53,7 +55,7 @@ impl Reporter {
             sink: SinkProgress {
                 description: run.spec.sink.description(),
                 num_output_rows: i64::try_from(done.rows_out).unwrap_or(i64::MAX),
-                metrics: BTreeMap::new(),
+                metrics: sink_metrics(run, &done),
             },
             observed_metrics: done.output.observed,
             ..self.frame(
@@ -67,6 +69,7 @@ impl Reporter {
             )
         });
         self.reported = Some(run.stopwatch.now());
+        self.shared.held(held(&done.plan).map(|held| held.to_string()));
         self.shared.reported(Arc::clone(&progress));
         self.observer.observe(QueryEvent::Progress(progress));
     }
@@ -194,11 +197,35 @@ fn event_time(
         shown.insert("max".into(), all.max.to_string());
         shown.insert("min".into(), all.min.to_string());
     }
+    if let Some(held) = held(plan) {
+        shown.insert("heldBy".into(), held.by.to_string());
+        shown.insert("heldSince".into(), held.since.to_string());
+    }
     shown
 }
 
+/// What the operator tells, and where its rows went.
+fn custom_metrics(report: &OperatorReport) -> BTreeMap<String, i64> {
+    let mut all = report.custom.clone();
+    all.extend(crate::account::metrics(report.rows_in, &report.counts.rows));
+    if report.kind.starts_with("dedupe") {
+        // Spark always says how many.
+        all.entry("numDroppedDuplicateRows".to_owned()).or_default();
+    }
+    all
+}
+
+/// What there is to say about the output beside its rows.
+fn sink_metrics(run: &Run, done: &Done) -> BTreeMap<String, String> {
+    let late = run.spec.late.as_ref().map(|_| {
+        let rows: u64 = done.output.late.iter().map(|staged| staged.rows).sum();
+        ("numLateRows".to_owned(), rows.to_string())
+    });
+    late.into_iter().collect()
+}
+
 fn state_operators(done: &Done) -> Vec<StateOperatorProgress> {
-    let of = |report: &crate::runner::OperatorReport| StateOperatorProgress {
+    let of = |report: &OperatorReport| StateOperatorProgress {
         operator_name: report.kind.clone(),
         num_rows_total: report.counts.rows_total,
         num_rows_updated: report.counts.rows_updated,
@@ -207,10 +234,10 @@ fn state_operators(done: &Done) -> Vec<StateOperatorProgress> {
         all_removals_time_ms: millis(report.removals),
         commit_time_ms: millis(done.state_commit),
         memory_used_bytes: report.counts.memory_bytes,
-        num_rows_dropped_by_watermark: report.counts.rows_dropped_by_watermark,
+        num_rows_dropped_by_watermark: report.counts.rows.late,
         num_shuffle_partitions: done.plan.partitions,
         num_state_store_instances: report.store_instances,
-        custom_metrics: report.custom.clone(),
+        custom_metrics: custom_metrics(report),
     };
     done.output.operators.iter().map(of).collect()
 }

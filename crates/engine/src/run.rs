@@ -1,6 +1,7 @@
 //! One run of a query: where it stands and what it needs to go on. How it does that is in
 //! `recovery`, `planning` and `batch`.
 
+use crate::idle::WatermarkInput;
 use crate::query::Shared;
 use crate::retention::Retention;
 use crate::spec::QuerySpec;
@@ -24,13 +25,15 @@ pub(crate) struct Run {
     pub(crate) shape: QueryShape,
     /// Its watermark definitions.
     pub(crate) delays: BTreeMap<WatermarkId, EventDuration>,
+    /// What they hear of.
+    pub(crate) inputs: BTreeMap<WatermarkId, WatermarkInput>,
     /// What its first plan pinned.
     pub(crate) settings: PinnedSettings,
     pub(crate) position: Position,
     /// The newest batch that the sink had when it was opened.
     pub(crate) published: Option<BatchId>,
-    /// How many of the sink's warnings have been passed on.
-    pub(crate) sink_warnings: usize,
+    /// How many of the warnings of the sink, and of the sink for late rows, have been passed on.
+    pub(crate) sink_warnings: [usize; 2],
 }
 
 /// Where a query stands between two batches.

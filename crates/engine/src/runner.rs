@@ -4,14 +4,15 @@
 //! operators and stages the output. It never commits anything, and never sees a log.
 
 use crate::event_time::EventTimeStats;
+use crate::idle::WatermarkInput;
 use crate::stopwatch::Stopwatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use fluvial_core::{
-    BatchInfo, BatchTime, Error, EventDuration, EvictWatermark, KeyGroupRange, LateWatermark,
-    OperatorCounts, OperatorId, OperatorShape, OutputMode, PartitionId, PinnedSettings, Plan,
-    Result, SealedStore, Sink, Snapshot, Source, SourceId, Staged, StateBackend, StateStore,
-    StoreId, WatermarkId, Watermarks,
+    BatchInfo, BatchTime, Error, EventDuration, EvictWatermark, KeyGroupRange, LateHandling,
+    LateWatermark, OperatorCounts, OperatorId, OperatorShape, OutputMode, PartitionId,
+    PinnedSettings, Plan, Result, SealedStore, Sink, Snapshot, Source, SourceId, Staged,
+    StateBackend, StateStore, StoreId, WatermarkId, WatermarkScope, Watermarks,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +28,10 @@ pub struct RunnerShape {
     pub operators: BTreeMap<OperatorId, OperatorShape>,
     /// The watermark definitions and the lateness that each allows.
     pub watermarks: BTreeMap<WatermarkId, EventDuration>,
+    /// What each of them hears of.
+    pub inputs: BTreeMap<WatermarkId, WatermarkInput>,
+    /// Schema of what it writes down about rows that came too late; `None` if it cannot.
+    pub late: Option<SchemaRef>,
 }
 
 /// Everything that running one batch may depend on.
@@ -45,6 +50,8 @@ pub struct BatchContext {
     pub state: Option<Arc<dyn StateBackend>>,
     /// Where rows go; it is open.
     pub sink: Arc<dyn Sink>,
+    /// Where rows go that came too late, if somebody wants them; it is open.
+    pub late: Option<Arc<dyn Sink>>,
     /// The most rows that one record batch should have.
     pub batch_rows: usize,
     /// Measures durations for reports.
@@ -63,7 +70,10 @@ impl BatchContext {
         let (plan, policy) = (&self.plan, self.plan.settings.watermark_policy);
         BatchInfo {
             batch: plan.batch,
-            late: LateWatermark(policy.combine(&plan.late)),
+            late: LateWatermark(policy.combine(match plan.settings.watermark_scope {
+                WatermarkScope::Operator => &plan.late,
+                WatermarkScope::Query => &plan.evict,
+            })),
             evict: EvictWatermark(policy.combine(&plan.evict)),
             time: plan.time,
             mode: plan.shape.mode,
@@ -71,6 +81,10 @@ impl BatchContext {
             groups: self.groups(partition),
             key_groups: plan.settings.key_groups,
             batch_rows: self.batch_rows,
+            late_rows: match self.late {
+                Some(_) => LateHandling::HandOver,
+                None => LateHandling::Drop,
+            },
         }
     }
 
@@ -109,6 +123,8 @@ pub struct BatchOutput {
     pub sealed: Vec<SealedStore>,
     /// What the sink's writers staged, in partition order.
     pub staged: Vec<Staged>,
+    /// What was staged for the sink for late rows; nothing if there were none.
+    pub late: Vec<Staged>,
     /// The event times that each watermark saw; absent if it saw none.
     pub event_times: BTreeMap<WatermarkId, EventTimeStats>,
     /// Rows read from each source, before any filter; once per scan.
@@ -128,6 +144,9 @@ pub struct OperatorReport {
     pub id: OperatorId,
     /// [`fluvial_core::Operator::kind`].
     pub kind: String,
+    /// Rows that came to it, over all partitions and ports: [`OperatorCounts::rows`] says where
+    /// they went.
+    pub rows_in: u64,
     /// Sums over the partitions.
     pub counts: OperatorCounts,
     /// Time spent on input and updates, summed over the partitions.

@@ -1,5 +1,7 @@
 use crate::retry::Retry;
-use fluvial_core::{BatchId, BatchTime, KeyGroupCount, QueryShape, Result, WatermarkPolicy};
+use fluvial_core::{
+    BatchId, BatchTime, KeyGroupCount, QueryShape, Result, WatermarkPolicy, WatermarkScope,
+};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,11 +49,17 @@ pub struct Pinned {
     pub key_groups: KeyGroupCount,
     /// How the watermarks of several inputs combine.
     pub watermark_policy: WatermarkPolicy,
+    /// Which watermark each stateful operator sees.
+    pub watermark_scope: WatermarkScope,
 }
 
 impl Default for Pinned {
     fn default() -> Self {
-        Self { key_groups: KeyGroupCount::DEFAULT, watermark_policy: WatermarkPolicy::Min }
+        Self {
+            key_groups: KeyGroupCount::DEFAULT,
+            watermark_policy: WatermarkPolicy::Min,
+            watermark_scope: WatermarkScope::Operator,
+        }
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::late::LateOutput;
 use crate::runner::BatchRunner;
 use crate::settings::{CheckpointRules, Settings};
 use crate::trigger::Trigger;
@@ -26,6 +27,8 @@ pub struct QuerySpec {
     pub sink: Arc<dyn Sink>,
     /// The sink's stable name.
     pub sink_id: SinkId,
+    /// Where rows go that came too late; they are dropped if this is `None`.
+    pub late: Option<LateOutput>,
     /// What the sink gets.
     pub mode: OutputMode,
     /// When batches run.

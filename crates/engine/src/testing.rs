@@ -24,11 +24,13 @@ pub(crate) fn plan(batch: u64) -> Plan {
         silent: BTreeMap::new(),
         late: BTreeMap::new(),
         evict: BTreeMap::new(),
+        heard: BTreeMap::new(),
         time: BatchTime(0),
         partitions: 2,
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Min,
+            watermark_scope: Default::default(),
             state_format: String::new(),
         },
         shape: QueryShape {

@@ -15,9 +15,11 @@ use fluvial_core::{CalendarInterval, Error, EventDuration, OperatorId, Result, W
 use fluvial_datafusion::from_datafusion;
 use fluvial_datafusion::plan::{
     OperatorNameNode, Remembered, StreamDedupNode, StreamingPlan, WatermarkNode, is_streaming,
+    parse_idle_after,
 };
 use fluvial_sources::METADATA;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Streaming verbs of a DataFrame. All of DataFusion's verbs work on streams too: what cannot
 /// stream is refused when the query starts.
@@ -40,6 +42,17 @@ pub trait StreamingDataFrame: Sized {
     ///
     /// `Invalid`: `EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE`, or no such column.
     fn with_watermark_delay(self, column: &str, delay: EventDuration) -> Result<DataFrame>;
+
+    /// Says, right behind a watermark, that the other inputs of a query go on without this one
+    /// once its sources have had nothing to read for so long, `"5 minutes"` of processing time.
+    /// What comes from it after that is late where it is older than they are. Without this a
+    /// silent input holds the watermark back for ever.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: `WATERMARK_MISSING` if this does not follow a watermark,
+    /// `WATERMARK_IDLE_AFTER_NOT_POSITIVE`, `CANNOT_PARSE_INTERVAL`.
+    fn idle_after(self, silence: &str) -> Result<DataFrame>;
 
     /// Drops rows whose `columns` another row had before; no columns are all of them.
     ///
@@ -98,6 +111,24 @@ pub trait StreamingDataFrame: Sized {
     fn write(self) -> Result<DataFrameWriter>;
 }
 
+/// The same rows under a watermark that does not wait for them for ever.
+pub(crate) fn with_idle_after(frame: DataFrame, silence: Duration) -> Result<DataFrame> {
+    if !frame.is_streaming() {
+        return Ok(frame);
+    }
+    let (state, plan) = frame.into_parts();
+    if let LogicalPlan::Extension(Extension { node }) = &plan
+        && let Some(watermark) = node.as_any().downcast_ref::<WatermarkNode>()
+    {
+        let node = Arc::new(watermark.clone().idle_after(Some(silence)));
+        return Ok(DataFrame::new(state, LogicalPlan::Extension(Extension { node })));
+    }
+    Err(Error::invalid(
+        "idle_after says something about a watermark: call it on with_watermark(..)",
+    )
+    .with_condition("WATERMARK_MISSING"))
+}
+
 impl StreamingDataFrame for DataFrame {
     fn is_streaming(&self) -> bool {
         is_streaming(self.logical_plan())
@@ -120,6 +151,10 @@ impl StreamingDataFrame for DataFrame {
         let node = WatermarkNode::try_new(plan, column, delay, id).map_err(from_datafusion)?;
         let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
         Ok(DataFrame::new(state, plan))
+    }
+
+    fn idle_after(self, silence: &str) -> Result<DataFrame> {
+        with_idle_after(self, parse_idle_after(silence)?)
     }
 
     fn drop_duplicates(self, columns: &[&str]) -> Result<DataFrame> {

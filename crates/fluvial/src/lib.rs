@@ -48,6 +48,7 @@ mod formats;
 mod hidden;
 #[cfg(feature = "sql")]
 mod hidden_sql;
+mod late_rows;
 mod memory_table;
 #[cfg(feature = "sql")]
 mod script;
@@ -70,6 +71,7 @@ pub use dataframe::{
     GroupedData, SessionGap, StreamingDataFrame, session_window, sliding_window, timestamp_type,
     window, window_time, window_with_start,
 };
+pub use late_rows::LateRows;
 #[cfg(feature = "sql")]
 pub use script::{Executed, ScriptOptions};
 pub use session::{Session, SessionBuilder};

@@ -3,6 +3,7 @@
 use crate::dataframe::StreamingDataFrame;
 use crate::formats;
 use crate::hidden_sql;
+use crate::late_rows::LateRows;
 use crate::session::Session;
 use crate::settings::SchemaInference;
 use crate::stream_writer::DataStreamWriter;
@@ -133,6 +134,10 @@ async fn create_streaming_table(
     }
     if let Some(location) = &create.location {
         writer = writer.option("path", location);
+    }
+    if let Some(late) = &properties.late_rows_table {
+        let format = properties.late_rows_format.as_deref().unwrap_or("delta");
+        writer = writer.late_rows(LateRows::of(late, format));
     }
     if let Some(comment) = &create.comment {
         writer = writer.comment(comment);
@@ -359,5 +364,9 @@ fn watermarked(session: &Session, frame: DataFrame, clause: &WatermarkClause) ->
             .with_condition("REQUIRES_EXPLICIT_NAME_IN_WATERMARK_CLAUSE"));
         }
     };
-    frame.with_watermark_delay(&column, delay)
+    let frame = frame.with_watermark_delay(&column, delay)?;
+    match clause.idle_after {
+        Some(silence) => crate::dataframe::with_idle_after(frame, silence),
+        None => Ok(frame),
+    }
 }

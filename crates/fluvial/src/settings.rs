@@ -1,7 +1,7 @@
 //! Settings of a session, by our names and by Spark's.
 
 use fluvial_core::options::{Options, nearest};
-use fluvial_core::{Error, NameCase, Result, WatermarkPolicy};
+use fluvial_core::{Error, NameCase, Result, WatermarkPolicy, WatermarkScope};
 use fluvial_engine::EmptyBatches;
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub struct SessionSettings {
     pub state_memory: Option<u64>,
     /// How the watermarks of several inputs combine; pinned by a query's first batch.
     pub watermark_policy: WatermarkPolicy,
+    /// Which watermark each stateful operator sees; pinned by a query's first batch.
+    pub watermark_scope: WatermarkScope,
     /// Whether a batch may run only because the watermark moved.
     pub empty_batches: EmptyBatches,
     /// How many batches can be recovered from.
@@ -73,6 +75,7 @@ impl Default for SessionSettings {
             state_backend: StateBackendKind::Memory,
             state_memory: None,
             watermark_policy: WatermarkPolicy::Min,
+            watermark_scope: WatermarkScope::Operator,
             empty_batches: EmptyBatches::WhenWanted,
             batches_retained: 100,
             checkpoint_location: None,
@@ -91,6 +94,7 @@ const NAMES: &[(&str, &str)] = &[
     ("state.backend", "spark.sql.streaming.stateStore.providerClass"),
     ("state.memory", "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"),
     ("watermark.policy", "spark.sql.streaming.multipleWatermarkPolicy"),
+    ("watermark.scope", "spark.sql.streaming.statefulOperator.allowMultiple"),
     ("batches.empty", "spark.sql.streaming.noDataMicroBatches.enabled"),
     ("batches.retained", "spark.sql.streaming.minBatchesToRetain"),
     ("checkpoint.location", "spark.sql.streaming.checkpointLocation"),
@@ -102,7 +106,6 @@ const NAMES: &[(&str, &str)] = &[
 const ALWAYS: &[(&str, &[&str])] = &[
     ("spark.sql.ansi.enabled", &["true"]),
     ("spark.sql.streaming.unsupportedOperationCheck", &["true"]),
-    ("spark.sql.streaming.statefulOperator.allowMultiple", &["true"]),
     ("spark.sql.streaming.statefulOperator.checkCorrectness.enabled", &["true"]),
     ("spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage", &["true", "false"]),
     ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", &["true", "false"]),
@@ -143,6 +146,13 @@ impl SessionSettings {
                     "min" => WatermarkPolicy::Min,
                     "max" => WatermarkPolicy::Max,
                     _ => return Err(bad(name, value, "min or max")),
+                }
+            }
+            "watermark.scope" => {
+                self.watermark_scope = match value.to_ascii_lowercase().as_str() {
+                    "operator" | "true" => WatermarkScope::Operator,
+                    "query" | "false" => WatermarkScope::Query,
+                    _ => return Err(bad(name, value, "operator or query")),
                 }
             }
             "batches.empty" => {

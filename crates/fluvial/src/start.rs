@@ -11,7 +11,8 @@ use fluvial_core::{BatchLog, Error, OutputMode, QueryId, Result, RunId, SinkId, 
 use fluvial_datafusion::DataFusionRunner;
 use fluvial_datafusion::plan::{SourceFolder, StreamingPlan};
 use fluvial_engine::{
-    BatchRunner, CheckpointRules, Environment, Pinned, QuerySpec, Settings, StreamingQuery, Trigger,
+    BatchRunner, CheckpointRules, Environment, LateOutput, Pinned, QuerySpec, Settings,
+    StreamingQuery, Trigger,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub(crate) struct Start {
     pub(crate) session: Session,
     pub(crate) plan: StreamingPlan,
     pub(crate) output: Output,
+    pub(crate) late: Option<Output>,
     pub(crate) mode: OutputMode,
     pub(crate) trigger: Trigger,
     pub(crate) name: Option<String>,
@@ -38,11 +40,14 @@ pub(crate) fn prepare(
 
 /// Starts it.
 pub(crate) async fn start(start: Start) -> Result<StreamingQuery> {
-    let Start { session, plan, output, mode, trigger, name, checkpoint } = start;
+    let Start { session, plan, output, late, mode, trigger, name, checkpoint } = start;
     let settings = session.settings();
     let place = checkpoint_place(&session, &settings, checkpoint, name.as_deref(), &output)?;
     let log = Arc::new(ObjectLog::new(Arc::clone(&place.store), place.path.clone()));
     refuse_lost_memory(&output, mode, log.as_ref(), &place).await?;
+    if let Some(late) = &late {
+        refuse_lost_memory(late, OutputMode::Append, log.as_ref(), &place).await?;
+    }
     let run = RunId::new(session.unique_name())?;
     probe(place.store.as_ref(), &place.path, &run).await?;
     let runner = Arc::new(DataFusionRunner::new(session.state(), plan.clone())?);
@@ -64,6 +69,12 @@ pub(crate) async fn start(start: Start) -> Result<StreamingQuery> {
         runner,
         sink: output.sink,
         sink_id: SinkId::new("sink-0")?,
+        late: match late {
+            Some(Output { sink, .. }) => {
+                Some(LateOutput { sink, sink_id: SinkId::new("late-rows")? })
+            }
+            None => None,
+        },
         mode,
         trigger,
         settings: engine_settings(&settings),
@@ -94,7 +105,11 @@ async fn sources(
 
 fn engine_settings(settings: &SessionSettings) -> Settings {
     Settings {
-        pinned: Pinned { watermark_policy: settings.watermark_policy, ..Pinned::default() },
+        pinned: Pinned {
+            watermark_policy: settings.watermark_policy,
+            watermark_scope: settings.watermark_scope,
+            ..Pinned::default()
+        },
         partitions: settings.state_partitions,
         splits: settings.input_splits,
         empty_batches: settings.empty_batches,

@@ -1,6 +1,7 @@
 //! `df.write_stream()`: where a stream goes, and how it runs.
 
 use crate::formats;
+use crate::late_rows::LateRows;
 use crate::session::Session;
 use crate::start::{self, Start};
 use arrow::array::RecordBatch;
@@ -23,6 +24,7 @@ pub struct DataStreamWriter {
     name: Option<String>,
     partition_by: Vec<String>,
     comment: Option<String>,
+    late: Option<LateRows>,
     options: Options,
 }
 
@@ -39,6 +41,7 @@ impl DataStreamWriter {
             name: None,
             partition_by: Vec::new(),
             comment: None,
+            late: None,
             options,
         }
     }
@@ -89,6 +92,17 @@ impl DataStreamWriter {
     /// A sink of your own.
     pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sink = Some(sink);
+        self
+    }
+
+    /// Keeps the rows that come too late for any operator of the query, instead of only counting
+    /// them: `batch_id`, `operator`, `input` (1 for the right side of a join), the `watermark` that
+    /// judged them, and the row itself as a JSON `record` of the columns that the query uses.
+    ///
+    /// They are published with the batch that judged them, exactly once as far as the sink can
+    /// remember. Until the batch ends they wait in memory. Without this they cost nothing.
+    pub fn late_rows(mut self, to: LateRows) -> Self {
+        self.late = Some(to);
         self
     }
 
@@ -166,15 +180,25 @@ impl DataStreamWriter {
                 formats::sink(request, self.options).await?
             }
         };
-        start::start(Start {
+        let late = match &self.late {
+            Some(late) => Some(late.open(&self.session).await?),
+            None => None,
+        };
+        let session = self.session.clone();
+        let query = start::start(Start {
             session: self.session,
             plan,
             output,
+            late,
             mode,
             trigger: self.trigger,
             name: self.name,
             checkpoint,
         })
-        .await
+        .await?;
+        if let Some(late) = &self.late {
+            late.register(&session).await?;
+        }
+        Ok(query)
     }
 }

@@ -33,12 +33,13 @@
 //!     groups: key_groups.all(),
 //!     key_groups,
 //!     batch_rows: 8192,
+//!     late_rows: LateHandling::Drop,
 //! })?;
 //! run.push(0, rows, state.as_mut())?;
 //! run.finish_input(state.as_mut())?;
 //! let first = run.drain(state.as_mut())?.expect("two rows are left");
 //! assert_eq!(first.column(0).as_primitive::<Int64Type>().values(), &[7, 8]);
-//! assert_eq!(run.metrics()["numDroppedDuplicateRows"], 3);
+//! assert_eq!(run.counts().rows.duplicate, 3);
 //! drop(run);
 //! backend.commit(vec![state.seal()?]).await?;
 //! # Ok(())

@@ -59,7 +59,7 @@ const FORMAT: u32 = 1;
 /// # use fluvial_conformance::operator::{Contents, TestStore};
 /// use fluvial_core::{
 ///     BatchId, BatchInfo, BatchTime, EventDuration, EventTime, EvictWatermark, KeyGroupCount,
-///     LateWatermark, Operator, OutputMode, PartitionId,
+///     LateHandling, LateWatermark, Operator, OutputMode, PartitionId,
 /// };
 /// use fluvial_operators::{JoinEviction, JoinKind, JoinSide, StreamJoin};
 /// use std::sync::Arc;
@@ -98,6 +98,7 @@ const FORMAT: u32 = 1;
 ///         groups: KeyGroupCount::DEFAULT.all(),
 ///         key_groups: KeyGroupCount::DEFAULT,
 ///         batch_rows: 8192,
+///         late_rows: LateHandling::Drop,
 ///     }
 /// };
 /// # let groups = KeyGroupCount::DEFAULT.all();

@@ -25,6 +25,7 @@ mod error;
 mod event_time;
 pub mod inspect;
 mod join;
+mod late_gate;
 mod limit;
 mod session;
 pub mod transform;

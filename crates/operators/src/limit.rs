@@ -4,8 +4,8 @@ use crate::watermark::OutputWatermark;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt64Array};
 use arrow::datatypes::{DataType, SchemaRef, UInt64Type};
 use fluvial_core::{
-    BatchInfo, Error, EvictWatermark, KeyGroupCount, Operator, OperatorCounts, OperatorRun,
-    OutputMode, Prefetch, Result, StateField, StateLayout, StateSchema, StateStore,
+    BatchInfo, Error, EvictWatermark, KeyGroupCount, LateBatch, Operator, OperatorCounts,
+    OperatorRun, OutputMode, Prefetch, Result, StateField, StateLayout, StateSchema, StateStore,
 };
 use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
 use std::collections::{BTreeMap, VecDeque};
@@ -120,6 +120,7 @@ impl LimitRun {
             let kept = rows.min(batch.num_rows() as u64);
             *batch = batch.slice(0, kept as usize);
             rows -= kept;
+            self.counts.rows.emitted += kept;
         }
         self.waiting.retain(|batch| batch.num_rows() > 0);
     }
@@ -135,6 +136,7 @@ impl OperatorRun for LimitRun {
     fn push(&mut self, _port: usize, rows: RecordBatch, _: &mut dyn StateStore) -> Result<()> {
         // Never more than could pass if nothing had passed before.
         let room = self.limit.saturating_sub(self.held).min(rows.num_rows() as u64);
+        self.counts.rows.over_limit += rows.num_rows() as u64 - room;
         if room > 0 {
             self.held += room;
             self.waiting.push_back(rows.slice(0, room as usize));
@@ -151,6 +153,7 @@ impl OperatorRun for LimitRun {
         if self.held > 0 {
             let passed = self.passed(state)?;
             let passing = self.held.min(self.limit.saturating_sub(passed));
+            self.counts.rows.over_limit += self.held - passing;
             self.keep(passing);
             if passing > 0 {
                 let count: ArrayRef = Arc::new(UInt64Array::from(vec![passed + passing]));
@@ -176,6 +179,10 @@ impl OperatorRun for LimitRun {
         Ok(Some(batch.slice(0, batch.num_rows().min(self.batch_rows))))
     }
 
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        Vec::new()
+    }
+
     fn counts(&self) -> OperatorCounts {
         self.counts
     }
@@ -187,7 +194,9 @@ mod tests {
     use arrow::array::Int64Array;
     use arrow::datatypes::{Field, Int64Type, Schema};
     use fluvial_conformance::operator::{Contents, Event, Subject, TestStore};
-    use fluvial_core::{BatchId, BatchTime, EventDuration, KeyGroup, LateWatermark, PartitionId};
+    use fluvial_core::{
+        BatchId, BatchTime, EventDuration, KeyGroup, LateHandling, LateWatermark, PartitionId,
+    };
 
     /// A limit over the kit's events.
     struct Case(Limit);
@@ -256,6 +265,7 @@ mod tests {
             groups: KeyGroupCount::DEFAULT.all(),
             key_groups: KeyGroupCount::DEFAULT,
             batch_rows: 2,
+            late_rows: LateHandling::Drop,
         }
     }
 

@@ -4,6 +4,84 @@
 //! that overlap or touch are one session, whether they met in this batch or in earlier ones; a row
 //! between two sessions makes one of them. As in the plain aggregation, DataFusion aggregates rows
 //! of exactly the same session below, and aggregates go through `GroupsAccumulator`.
+//!
+//! Without an engine, on one partition, with any state store: clicks by user, a minute's gap.
+//!
+//! ```
+//! use arrow::array::{
+//!     Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, StructArray,
+//!     TimestampMicrosecondArray,
+//! };
+//! use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+//! use datafusion_functions_aggregate::count::count_udaf;
+//! use datafusion_physical_expr::aggregate::AggregateExprBuilder;
+//! use datafusion_physical_expr::expressions::lit;
+//! # use fluvial_conformance::operator::{Contents, TestStore};
+//! use fluvial_core::{
+//!     BatchId, BatchInfo, BatchTime, EventTime, EvictWatermark, KeyGroupCount, LateHandling,
+//!     LateWatermark, Operator, OutputMode, PartitionId,
+//! };
+//! use fluvial_operators::{SessionAggregation, SessionTime, window_type};
+//! use std::sync::Arc;
+//!
+//! let count = AggregateExprBuilder::new(count_udaf(), vec![lit(1_i64)])
+//!     .schema(Arc::new(Schema::empty()))
+//!     .alias("clicks")
+//!     .build()
+//!     .map_err(|e| fluvial_core::Error::invalid(e.to_string()))?;
+//! let groups = vec![
+//!     Arc::new(Field::new("session", window_type(None), false)),
+//!     Arc::new(Field::new("user", DataType::Utf8, true)),
+//! ];
+//! let sessions =
+//!     SessionAggregation::new(groups, 0, vec![Arc::new(count)], SessionTime::EventTime)?;
+//!
+//! // Clicks of some users at some seconds, as a partial aggregation gives them: each with the
+//! // session that it opens, and a count of one.
+//! let clicks = |users: Vec<&str>, seconds: Vec<i64>| {
+//!     let DataType::Struct(edges) = window_type(None) else { unreachable!() };
+//!     let at = |plus: i64| -> ArrayRef {
+//!         let times = seconds.iter().map(|s| (s + plus) * 1_000_000);
+//!         Arc::new(TimestampMicrosecondArray::from_iter_values(times))
+//!     };
+//!     let columns: Vec<ArrayRef> = vec![
+//!         Arc::new(StructArray::new(edges, vec![at(0), at(60)], None)),
+//!         Arc::new(StringArray::from(users)),
+//!         Arc::new(Int64Array::from(vec![1; seconds.len()])),
+//!     ];
+//!     RecordBatch::try_new(sessions.input_schema(), columns)
+//! };
+//! let batch = |number: u64, watermark: Option<i64>| BatchInfo {
+//!     batch: BatchId(number),
+//!     late: LateWatermark(None),
+//!     evict: EvictWatermark(watermark.map(|s| EventTime(s * 1_000_000))),
+//!     time: BatchTime(0),
+//!     mode: OutputMode::Append,
+//!     partition: PartitionId(0),
+//!     groups: KeyGroupCount::DEFAULT.all(),
+//!     key_groups: KeyGroupCount::DEFAULT,
+//!     batch_rows: 8192,
+//!     late_rows: LateHandling::Drop,
+//! };
+//! # let mut store = TestStore::open(&Contents::new(), KeyGroupCount::DEFAULT.all());
+//! # store.bring(&fluvial_core::Prefetch::Ranges(vec![fluvial_core::KeyRange::all()]));
+//! # let state = &mut store;
+//! // Two visits of ann, half a minute apart: one session, which is not over.
+//! let mut run = sessions.start(batch(0, None))?;
+//! run.push(0, clicks(vec!["ann", "ann"], vec![0, 30])?, state)?;
+//! run.finish_input(state)?;
+//! assert!(run.drain(state)?.is_none());
+//! assert_eq!(run.counts().rows_total, 1);
+//!
+//! // Five minutes later the watermark has passed its end.
+//! let mut run = sessions.start(batch(1, Some(200)))?;
+//! run.push(0, clicks(vec!["ann"], vec![330])?, state)?;
+//! run.finish_input(state)?;
+//! let over = run.drain(state)?.expect("one session is over");
+//! assert_eq!(over.num_rows(), 1);
+//! assert_eq!(over.column(2).as_primitive::<Int64Type>().value(0), 2);
+//! # Ok::<(), fluvial_core::Error>(())
+//! ```
 
 mod inspect;
 mod merge;

@@ -18,10 +18,7 @@ pub enum Scope {
 const LATER: &[&str] = &[];
 
 /// Cases that need something on the roadmap that their plan does not show.
-const LATER_CASES: &[(&str, &str)] = &[(
-    "suite_wm_two_event_columns_compat_mode",
-    "allowMultiple=false, one watermark for all operators as in Spark before 3.4",
-)];
+const LATER_CASES: &[(&str, &str)] = &[];
 
 /// The scope of a case.
 pub fn scope_of(case: &Case) -> Scope {

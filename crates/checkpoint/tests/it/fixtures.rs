@@ -50,11 +50,13 @@ fn plan() -> Plan {
         ranges: [(source.clone(), range)].into(),
         late: watermarks(),
         evict: watermarks(),
+        heard: [].into(),
         time: BatchTime(1_781_086_200_123),
         partitions: 4,
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Max,
+            watermark_scope: Default::default(),
             state_format: "memory".into(),
         },
         shape: QueryShape {

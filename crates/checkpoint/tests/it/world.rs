@@ -32,11 +32,13 @@ pub(crate) fn plan(batch: u64, run: &str) -> Plan {
         ends: [(source, Offset::of(&batch).unwrap())].into(),
         late: Watermarks::new(),
         evict: Watermarks::new(),
+        heard: BTreeMap::new(),
         time: BatchTime(0),
         partitions: 1,
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Min,
+            watermark_scope: Default::default(),
             state_format: "memory".into(),
         },
         shape: QueryShape {

@@ -71,11 +71,13 @@ fn plan(batch: u64) -> Plan {
         silent: BTreeMap::new(),
         late: watermarks((batch > 1).then_some(minutes - 1)),
         evict: watermarks((batch > 0).then_some(minutes)),
+        heard: BTreeMap::new(),
         time: BatchTime(START + minutes * 1000),
         partitions: 2,
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Min,
+            watermark_scope: Default::default(),
             state_format: "memory/1".into(),
         },
         shape: QueryShape {

@@ -37,11 +37,13 @@ pub(super) fn plan(batch: u64, run: &str) -> Plan {
         ends: [(source.clone(), end)].into(),
         late: watermarks(-7),
         evict: watermarks(i64::MAX),
+        heard: [].into(),
         time: BatchTime(i64::MIN),
         partitions: 3,
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Max,
+            watermark_scope: Default::default(),
             state_format: "memory".into(),
         },
         shape: QueryShape {

@@ -6,7 +6,7 @@ use arrow::compute::filter_record_batch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use fluvial_core::{
     BatchId, BatchInfo, BatchTime, EventTime, EvictWatermark, KeyGroupCount, KeyGroupRange,
-    LateWatermark, OperatorCounts, OperatorRun, PartitionId, StateStore,
+    LateBatch, LateHandling, LateWatermark, OperatorCounts, OperatorRun, PartitionId, StateStore,
 };
 use fluvial_sim::{Rng, block_on};
 
@@ -40,11 +40,14 @@ pub(super) struct Handing {
     pub(super) cut: Option<Rng>,
     /// Whether the store is local.
     pub(super) local: bool,
+    /// What happens to late rows.
+    pub(super) late_rows: LateHandling,
 }
 
 impl Default for Handing {
     fn default() -> Self {
-        Self { partitions: 1, batch_rows: MANY_ROWS, cut: None, local: false }
+        let late_rows = LateHandling::Drop;
+        Self { partitions: 1, batch_rows: MANY_ROWS, cut: None, local: false, late_rows }
     }
 }
 
@@ -56,6 +59,10 @@ pub(super) struct Outcome {
     pub(super) counts: OperatorCounts,
     /// The most rows that came at once.
     pub(super) largest: usize,
+    /// How many rows were pushed.
+    pub(super) pushed: u64,
+    /// The late rows that were handed over, as text, with their port.
+    pub(super) late: Vec<String>,
 }
 
 impl Outcome {
@@ -119,6 +126,7 @@ pub(super) fn run(
             groups,
             key_groups,
             batch_rows: handing.batch_rows,
+            late_rows: handing.late_rows,
         };
         let mut store = match handing.local {
             true => TestStore::open_local(contents, groups),
@@ -151,7 +159,11 @@ fn run_partition(
         let rows = subject.rows(port, chunk);
         assert!(rows.num_rows() >= chunk.len(), "every event has a row");
         let rows = own_rows(subject, port, &rows, info);
+        outcome.pushed += rows.num_rows() as u64;
         active.push(port, rows, store).expect("push");
+        for LateBatch { port, rows } in active.take_late() {
+            outcome.late.extend(texts(&rows).into_iter().map(|row| format!("{port}: {row}")));
+        }
         if cut.as_deref_mut().is_some_and(|rng| rng.chance(30)) {
             drain(active.as_mut(), store, outcome);
         }
@@ -199,7 +211,8 @@ fn drain(active: &mut dyn OperatorRun, store: &mut TestStore, outcome: &mut Outc
     }
 }
 
-fn texts(rows: &RecordBatch) -> Vec<String> {
+/// Rows as text.
+pub(super) fn texts(rows: &RecordBatch) -> Vec<String> {
     let options = FormatOptions::default().with_null("null");
     let columns: Vec<ArrayFormatter<'_>> = rows
         .columns()

@@ -1,8 +1,8 @@
 //! One function per law.
 
-use super::history::{Batch, Handing, Outcome, SECOND, batches, events, run};
+use super::history::{Batch, Handing, Outcome, SECOND, batches, events, run, texts};
 use super::{Contents, Make, Subject};
-use fluvial_core::{EventDuration, OutputMode};
+use fluvial_core::{EventDuration, LateHandling, OutputMode};
 use fluvial_sim::Rng;
 
 /// Histories that every law tries; a failure names its seed.
@@ -89,7 +89,7 @@ pub fn is_cut_invariant(make: Make<'_>) {
     }
 }
 
-/// Law 4: late rows leave nothing, and are counted.
+/// Law 4: late rows leave nothing, are counted, and are handed over to who asks for them.
 pub fn ignores_late_rows(make: Make<'_>) {
     for seed in SEEDS {
         let subject = make();
@@ -105,8 +105,12 @@ pub fn ignores_late_rows(make: Make<'_>) {
             on_time.push(events(&mut rng, count, watermark + SECOND));
             late.push(events(&mut rng, late_count, watermark - reach - 100 * SECOND));
         }
-        let late_rows: usize =
-            late.iter().enumerate().map(|(port, e)| subject.rows(port, e).num_rows()).sum();
+        let mut late_rows: Vec<String> = Vec::new();
+        for (port, events) in late.iter().enumerate() {
+            let rows = texts(&subject.rows(port, events));
+            late_rows.extend(rows.into_iter().map(|row| format!("{port}: {row}")));
+        }
+        late_rows.sort();
         let batch =
             |events| Batch { number: 1000, events, late: Some(watermark), evict: Some(watermark) };
         let mixed: Vec<_> =
@@ -114,11 +118,17 @@ pub fn ignores_late_rows(make: Make<'_>) {
         let (mut state, mut expected_state) = (Contents::new(), Contents::new());
         let once = Handing::default;
         let expected = run(subject, &mut expected_state, &batch(on_time), &mut once());
-        let outcome = run(subject, &mut state, &batch(mixed), &mut once());
+        let outcome = run(subject, &mut state, &batch(mixed.clone()), &mut once());
         assert_eq!(outcome.sorted(), expected.sorted(), "output, seed {seed}");
         assert_eq!(state, expected_state, "state, seed {seed}");
-        let dropped = outcome.counts.rows_dropped_by_watermark;
-        assert_eq!(dropped, late_rows as u64, "late rows are counted, seed {seed}");
+        let dropped = outcome.counts.rows.late;
+        assert_eq!(dropped, late_rows.len() as u64, "late rows are counted, seed {seed}");
+        assert!(outcome.late.is_empty(), "nobody asked for late rows, seed {seed}");
+        let mut asked = Handing { late_rows: LateHandling::HandOver, ..once() };
+        let mut outcome = run(subject, &mut Contents::new(), &batch(mixed), &mut asked);
+        outcome.late.sort();
+        assert_eq!(outcome.late, late_rows, "late rows that are handed over, seed {seed}");
+        assert_eq!(outcome.sorted(), expected.sorted(), "output beside them, seed {seed}");
     }
 }
 
@@ -171,6 +181,28 @@ pub fn writes_before_it_evicts(make: Make<'_>) {
         let outcome = run(subject, &mut contents, &batch, &mut Handing::default());
         assert_eq!(contents, Contents::new(), "state, seed {seed}");
         assert!(!outcome.rows.is_empty(), "output, seed {seed}");
+    }
+}
+
+/// Law 9: every row that was pushed is accounted for, once, however the input is cut and on
+/// whatever partition it comes.
+pub fn accounts_for_every_row(make: Make<'_>) {
+    for seed in SEEDS {
+        let subject = make();
+        let (mut rng, mut contents) = (Rng::new(seed), Contents::new());
+        for batch in batches(subject.as_ref(), &mut rng) {
+            let number = batch.number;
+            // Ahead of many events, so that rows are late.
+            let ahead = batch.evict.map(|watermark| watermark + 40 * SECOND);
+            let batch = Batch { late: ahead, evict: ahead, ..batch };
+            let cut = Some(rng.fork());
+            let partitions = 1 + rng.below(4) as u32;
+            let mut handing = Handing { cut, partitions, ..Handing::default() };
+            let outcome = run(subject.as_ref(), &mut contents, &batch, &mut handing);
+            let account = outcome.counts.rows;
+            let pushed = outcome.pushed;
+            assert_eq!(account.total(), pushed, "batch {number}, seed {seed}: {account:?}");
+        }
     }
 }
 

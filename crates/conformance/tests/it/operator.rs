@@ -31,7 +31,7 @@ fn is_cut_invariant_catches() {
 
 #[test]
 fn ignores_late_rows_catches() {
-    for fault in [Fault::TakesLateRows, Fault::CountsNoLateRows] {
+    for fault in [Fault::TakesLateRows, Fault::CountsNoLateRows, Fault::KeepsLateRows] {
         assert_caught(laws::ignores_late_rows, fault);
     }
 }
@@ -53,6 +53,13 @@ fn output_is_bounded_catches() {
 #[test]
 fn writes_before_it_evicts_catches() {
     assert_caught(laws::writes_before_it_evicts, Fault::EvictsFirst);
+}
+
+#[test]
+fn accounts_for_every_row_catches() {
+    for fault in [Fault::LosesARow, Fault::CountsTwice, Fault::CountsNoLateRows] {
+        assert_caught(laws::accounts_for_every_row, fault);
+    }
 }
 
 #[test]

@@ -2,9 +2,8 @@
 //! Spark, names of columns.
 
 use super::extension::{Node, text, text_of};
-use super::pretty;
 use super::types::type_of_function;
-use super::window_names;
+use super::{grouping_id, pretty, window_names};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause,
@@ -69,7 +68,10 @@ impl VisitorMut for Lower {
 /// Gives the columns of every SELECT of the body Spark's names.
 fn name_columns(body: &mut SetExpr) {
     match body {
-        SetExpr::Select(select) => name_items(select),
+        SetExpr::Select(select) => {
+            name_items(select);
+            grouping_id::expand(select);
+        }
         SetExpr::SetOperation { left, right, .. } => {
             name_columns(left);
             name_columns(right);

@@ -15,6 +15,7 @@
 mod analyzer;
 mod compare;
 mod extension;
+mod grouping_id;
 mod guard;
 mod literal;
 mod lower;

@@ -1,8 +1,9 @@
 //! `BatchRun`: the one batch that the nodes of a physical plan run in.
 
 use fluvial_core::{
-    BatchInfo, BatchTime, Error, EvictWatermark, LateWatermark, OperatorCounts, OperatorId,
-    PartitionId, Plan, Result, SealedStore, Source, SourceId, StateStore, StoreId, WatermarkId,
+    BatchInfo, BatchTime, Error, EvictWatermark, LateBatch, LateWatermark, OperatorCounts,
+    OperatorId, PartitionId, Plan, Result, SealedStore, Source, SourceId, StateStore, StoreId,
+    WatermarkId,
 };
 use fluvial_engine::{BatchContext, EventTimeStats};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,18 +37,82 @@ pub(crate) struct BatchReport {
     pub(crate) started: BTreeSet<(OperatorId, PartitionId)>,
     pub(crate) event_times: BTreeMap<WatermarkId, EventTimeStats>,
     pub(crate) source_rows: BTreeMap<SourceId, u64>,
+    /// Rows that came too late, where somebody wants them: in the order of operators, of those
+    /// who judged, and of partitions.
+    pub(crate) late: BTreeMap<(OperatorId, Judge, usize), Vec<LateBatch>>,
     /// When the next timer of any operator is due.
     pub(crate) next_timer: Option<BatchTime>,
     pub(crate) failed: Option<Error>,
 }
 
+/// Who found that a row is late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Judge {
+    /// The filter below the operator.
+    Filter,
+    /// The operator itself.
+    Operator,
+}
+
+/// Rows at the filter below an operator.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Below {
+    /// How many came.
+    pub(crate) came: u64,
+    /// How many were late.
+    pub(crate) late: u64,
+}
+
 /// Sums over the partitions of one operator.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OperatorTotals {
+    /// Rows that were pushed into it.
+    pub(crate) pushed: u64,
+    /// Rows at the filter below it, if there is one.
+    pub(crate) below: Option<Below>,
     pub(crate) counts: OperatorCounts,
     pub(crate) updates: Duration,
     pub(crate) removals: Duration,
     pub(crate) custom: BTreeMap<String, i64>,
+}
+
+impl OperatorTotals {
+    /// The rows that came to operator `id`, and what became of them.
+    ///
+    /// What an aggregation is given are groups of rows, which its filter has counted as rows: those
+    /// that it let pass are the ones that were kept.
+    ///
+    /// # Errors
+    ///
+    /// In debug builds, `Invalid` (`ROWS_UNACCOUNTED_FOR`) if rows were lost, or made, between the
+    /// filter and the operator.
+    pub(crate) fn account(&self, id: &OperatorId, given: Given) -> Result<(u64, OperatorCounts)> {
+        let Some(Below { came, late }) = self.below else { return Ok((self.pushed, self.counts)) };
+        let (mut counts, passed) = (self.counts, came - late);
+        match given {
+            Given::Groups => counts.rows.kept = passed,
+            Given::Rows if cfg!(debug_assertions) && passed != self.pushed => {
+                return Err(Error::invalid(format!(
+                    "{passed} rows were let pass to operator {id}, and {} came to it; this is an \
+                     error in the exchange",
+                    self.pushed
+                ))
+                .with_condition("ROWS_UNACCOUNTED_FOR"));
+            }
+            Given::Rows => {}
+        }
+        counts.rows.late += late;
+        Ok((came, counts))
+    }
+}
+
+/// What an operator is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// The rows themselves.
+    Rows,
+    /// Groups of rows, aggregated in part.
+    Groups,
 }
 
 impl BatchRun {
@@ -84,6 +149,23 @@ impl BatchRun {
     pub(crate) fn info(&self, operator: &OperatorId, partition: PartitionId) -> BatchInfo {
         let OperatorWatermarks { late, evict } = self.watermarks(operator);
         BatchInfo { late, evict, ..self.context.info(partition) }
+    }
+
+    /// Whether somebody wants the rows that come too late.
+    pub(crate) fn wants_late(&self) -> bool {
+        self.context.late.is_some()
+    }
+
+    /// Keeps rows that came too late until the end of the batch.
+    pub(crate) fn keep_late(
+        &self,
+        operator: &OperatorId,
+        judge: Judge,
+        partition: usize,
+        late: LateBatch,
+    ) {
+        let mut report = self.report();
+        report.late.entry((operator.clone(), judge, partition)).or_default().push(late);
     }
 
     /// Opens a store at the version that this batch reads.

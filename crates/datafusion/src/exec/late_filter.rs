@@ -1,17 +1,18 @@
-//! `LateFilterExec`: drops rows that came too late for an operator, and counts them.
+//! `LateFilterExec`: counts the rows that come to an operator, and drops those that came too late.
 //!
 //! It stands below partial aggregation, so that what is counted is rows of the input.
 
-use super::batch_run::BatchRun;
+use super::batch_run::{BatchRun, Judge};
 use super::properties;
-use arrow::compute::filter_record_batch;
+use arrow::array::RecordBatch;
+use arrow::compute::{filter_record_batch, not};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
-use fluvial_core::OperatorId;
+use fluvial_core::{LateBatch, OperatorId};
 use fluvial_operators::{LateFilter, late_watermark};
 use futures::StreamExt;
 use std::fmt;
@@ -26,11 +27,12 @@ pub(crate) enum Judged {
     Always,
 }
 
-/// Judges rows by the time or window at `column` with the late watermark of `operator`.
+/// Judges rows by the time or window at `column` with the late watermark of `operator`. Without a
+/// time no row is late.
 #[derive(Debug)]
 pub(crate) struct LateFilterExec {
     input: Arc<dyn ExecutionPlan>,
-    column: usize,
+    column: Option<usize>,
     operator: OperatorId,
     judged: Judged,
     properties: Arc<PlanProperties>,
@@ -39,7 +41,7 @@ pub(crate) struct LateFilterExec {
 impl LateFilterExec {
     pub(crate) fn new(
         input: Arc<dyn ExecutionPlan>,
-        column: usize,
+        column: Option<usize>,
         operator: OperatorId,
         judged: Judged,
     ) -> Self {
@@ -52,7 +54,7 @@ impl LateFilterExec {
 impl DisplayAs for LateFilterExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
         let schema = self.schema();
-        let name = schema.field(self.column).name();
+        let name = self.column.map_or("no event time", |column| schema.field(column).name());
         write!(f, "LateFilterExec: {name}, operator={}", self.operator)
     }
 }
@@ -100,16 +102,44 @@ impl ExecutionPlan for LateFilterExec {
             Judged::ByMode => late_watermark(run.plan().shape.mode, late),
             Judged::Always => late,
         });
-        let (schema, column, operator) = (self.schema(), self.column, self.operator.clone());
-        let rows = input.map(move |batch| {
-            let batch = batch?;
-            let late = filter.judge(batch.column(column)).map_err(crate::error::plan)?;
-            let Some(late) = late else { return Ok(batch) };
-            let report = &mut run.report();
-            let totals = report.operators.entry(operator.clone()).or_default();
-            totals.counts.rows_dropped_by_watermark += late.count;
-            Ok(filter_record_batch(&batch, &late.keep)?)
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+        let judging = Judging {
+            run,
+            filter,
+            column: self.column,
+            operator: self.operator.clone(),
+            partition,
+        };
+        let rows = input.map(move |batch| judging.on_time(batch?));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+}
+
+/// The filter at work on one partition.
+struct Judging {
+    run: Arc<BatchRun>,
+    filter: LateFilter,
+    column: Option<usize>,
+    operator: OperatorId,
+    partition: usize,
+}
+
+impl Judging {
+    fn on_time(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let judged = self.column.map(|column| self.filter.judge(batch.column(column)));
+        let late = judged.transpose().map_err(crate::error::plan)?.flatten();
+        {
+            let report = &mut self.run.report();
+            let totals = report.operators.entry(self.operator.clone()).or_default();
+            let below = totals.below.get_or_insert_default();
+            below.came += batch.num_rows() as u64;
+            below.late += late.as_ref().map_or(0, |late| late.count);
+        }
+        let Some(late) = late else { return Ok(batch) };
+        if self.run.wants_late() {
+            let rows = filter_record_batch(&batch, &not(&late.keep)?)?;
+            let late = LateBatch { port: 0, rows };
+            self.run.keep_late(&self.operator, Judge::Filter, self.partition, late);
+        }
+        Ok(filter_record_batch(&batch, &late.keep)?)
     }
 }

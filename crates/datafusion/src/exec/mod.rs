@@ -14,7 +14,7 @@ mod stateful;
 mod watermark;
 
 pub(crate) use batch_input::BatchInputExec;
-pub(crate) use batch_run::{BatchRun, OperatorTotals, OperatorWatermarks};
+pub(crate) use batch_run::{BatchRun, Given, OperatorTotals, OperatorWatermarks};
 pub(crate) use draw::DrawExec;
 pub(crate) use exchange::{ExchangeExec, Gather, Route};
 pub(crate) use key_route::{KeyRoute, ToNothingsOwner};

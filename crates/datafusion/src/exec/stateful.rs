@@ -1,6 +1,6 @@
 //! `StatefulExec`: runs one stateful operator on one batch, partition by partition.
 
-use super::batch_run::BatchRun;
+use super::batch_run::{BatchRun, Judge};
 use super::properties;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -11,10 +11,13 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use fluvial_core::{
-    Error, Operator, OperatorId, OperatorRun, OutputMode, PartitionId, StateStore, StoreId,
+    Error, LateBatch, LateHandling, Operator, OperatorId, OperatorRun, OutputMode, PartitionId,
+    StateStore, StoreId,
 };
+use fluvial_engine::check_account;
 use futures::StreamExt;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{Sender, channel};
@@ -31,6 +34,9 @@ pub(crate) struct StatefulExec {
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     operator: Arc<dyn Operator>,
     store: StoreId,
+    /// What of a row of each port is the row that came, where the operator itself says which are
+    /// late; no ports where a filter below it does.
+    judged: Vec<Range<usize>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -55,7 +61,13 @@ impl StatefulExec {
         schema: SchemaRef,
     ) -> Self {
         let properties = properties::of(schema, partitions);
-        Self { inputs, operator, store, properties }
+        Self { inputs, operator, store, judged: Vec::new(), properties }
+    }
+
+    /// The operator itself says which rows are late. `columns` are those of a row of each port
+    /// that came in; the others were made for the operator.
+    pub(crate) fn judging(self, columns: Vec<Range<usize>>) -> Self {
+        Self { judged: columns, ..self }
     }
 
     /// The operator's name.
@@ -76,6 +88,7 @@ struct Task {
     operator: Arc<dyn Operator>,
     store: StoreId,
     partition: PartitionId,
+    judged: Vec<Range<usize>>,
     schema: SchemaRef,
     output: Sender<Result<RecordBatch>>,
 }
@@ -102,17 +115,22 @@ impl Task {
         if APPENDING.contains(&self.operator.kind()) {
             info.mode = OutputMode::Append;
         }
+        if self.judged.is_empty() {
+            info.late_rows = LateHandling::Drop;
+        }
         let watch = &self.run.context().stopwatch;
         let mut state = self.run.open_store(&self.store, self.partition).await?;
         let mut active = self.operator.start(info)?;
-        let mut updates = Duration::ZERO;
+        let (mut updates, mut pushed) = (Duration::ZERO, 0);
         // One port after the other: the exchanges below hold what comes meanwhile.
         for (port, mut input) in inputs.into_iter().enumerate() {
             while let Some(rows) = input.next().await {
                 let rows = rows.map_err(crate::error::from_datafusion)?;
                 let start = watch.now();
+                pushed += rows.num_rows() as u64;
                 active.push(port, rows, state.as_mut())?;
                 updates += watch.since(start);
+                self.keep_late(active.take_late())?;
                 self.drain(active.as_mut(), state.as_mut()).await?;
             }
         }
@@ -132,9 +150,11 @@ impl Task {
         let (counts, metrics) = (active.counts(), active.metrics());
         let next_timer = active.next_timer();
         drop(active);
+        check_account(&self.store.operator, self.partition, pushed, &counts)?;
         let sealed = state.seal()?;
         let mut report = self.run.report();
         let totals = report.operators.entry(self.store.operator.clone()).or_default();
+        totals.pushed += pushed;
         totals.counts += counts;
         totals.updates += updates;
         totals.removals += removals;
@@ -143,6 +163,17 @@ impl Task {
         }
         report.next_timer = [report.next_timer, next_timer].into_iter().flatten().min();
         report.sealed.push(sealed);
+        Ok(())
+    }
+
+    /// Keeps what the operator found to be late, as it came to the query's plan.
+    fn keep_late(&self, late: Vec<LateBatch>) -> fluvial_core::Result<()> {
+        for LateBatch { port, rows } in late {
+            let columns = self.judged.get(port).cloned().unwrap_or(0..rows.num_columns());
+            let rows = rows.project(&columns.collect::<Vec<_>>())?;
+            let (operator, partition) = (&self.store.operator, self.partition.0 as usize);
+            self.run.keep_late(operator, Judge::Operator, partition, LateBatch { port, rows });
+        }
         Ok(())
     }
 
@@ -190,7 +221,8 @@ impl ExecutionPlan for StatefulExec {
         }
         let (operator, store) = (Arc::clone(&self.operator), self.store.clone());
         let partitions = self.properties.output_partitioning().partition_count();
-        Ok(Arc::new(Self::over(children, partitions, operator, store, self.schema())))
+        let exec = Self::over(children, partitions, operator, store, self.schema());
+        Ok(Arc::new(exec.judging(self.judged.clone())))
     }
 
     fn execute(
@@ -211,6 +243,7 @@ impl ExecutionPlan for StatefulExec {
             operator: Arc::clone(&self.operator),
             store: self.store.clone(),
             partition: partition_id,
+            judged: self.judged.clone(),
             schema: self.schema(),
             output: sender,
         };

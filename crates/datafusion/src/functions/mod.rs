@@ -24,6 +24,7 @@ pub(crate) use arithmetic::negate_udf;
 use string::reverse as string_reverse;
 
 use datafusion::logical_expr::ScalarUDF;
+pub(crate) use json::json_of_rows;
 pub(crate) use math::{Draw, DrawCall, next as next_random};
 pub(crate) use registry::aggregate_of_spark;
 pub use registry::{aggregate_functions, register_all, scalar_functions};

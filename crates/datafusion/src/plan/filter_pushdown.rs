@@ -45,12 +45,14 @@ impl OptimizerRule for PushFilterBelowWatermark {
                 .partition(|part| may_move(part, watermark));
         let Some(below) = conjunction(below) else { return Ok(Transformed::no(plan)) };
         let input = LogicalPlan::Filter(Filter::try_new(below, Arc::new(watermark.input.clone()))?);
+        let idle_after = watermark.idle_after;
         let watermark = WatermarkNode::try_new(
             input,
             watermark.column.clone(),
             watermark.delay,
             watermark.id.clone(),
         )?;
+        let watermark = watermark.idle_after(idle_after);
         let moved = LogicalPlan::Extension(Extension { node: Arc::new(watermark) });
         Ok(Transformed::yes(match conjunction(above) {
             Some(above) => LogicalPlan::Filter(Filter::try_new(above, Arc::new(moved))?),

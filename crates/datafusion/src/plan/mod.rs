@@ -38,7 +38,7 @@ pub use stream_definition::{OpenSource, SourceFolder, StreamDefinition};
 pub use stream_table::{StreamTable, is_streaming, stream_of};
 pub use transform_node::StreamTransformNode;
 pub(crate) use transform_node::runs_by_processing_time;
-pub use watermark_node::WatermarkNode;
+pub use watermark_node::{WatermarkNode, parse_idle_after};
 
 pub(crate) use batch_time::bind_batch;
 pub(crate) use physical::StreamPlanner;

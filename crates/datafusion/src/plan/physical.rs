@@ -95,6 +95,7 @@ fn dedup_exec(
     let input = match node.event_time() {
         None => input,
         Some(column) => {
+            let column = Some(column);
             Arc::new(LateFilterExec::new(input, column, node.operator.clone(), Judged::Always))
         }
     };
@@ -149,18 +150,18 @@ impl AggregatePlan<'_> {
         let groups = self.groups()?;
         let (aggregates, filters) = self.aggregates(&input.schema())?;
         let operator = aggregation(node, &aggregates)?;
-        let input = match node.event_time() {
-            EventTimeGroup::None => input,
+        let time = match node.event_time() {
+            EventTimeGroup::None => None,
             EventTimeGroup::Column(i) | EventTimeGroup::Window(i) => {
                 let Expr::Column(column) = &node.group[i] else {
                     return internal_err!("groups of a streaming aggregation are columns");
                 };
-                let column = node.input.schema().index_of_column(column)?;
-                // As in Spark, rows are late by their own session in complete mode too.
-                let judged = if node.session.is_some() { Judged::Always } else { Judged::ByMode };
-                Arc::new(LateFilterExec::new(input, column, node.operator.clone(), judged))
+                Some(node.input.schema().index_of_column(column)?)
             }
         };
+        // As in Spark, rows are late by their own session in complete mode too.
+        let judged = if node.session.is_some() { Judged::Always } else { Judged::ByMode };
+        let input = Arc::new(LateFilterExec::new(input, time, node.operator.clone(), judged));
         let input_schema = input.schema();
         let options = Arc::clone(self.session.config().options());
         let flat = window_columns::apart(groups.clone(), &input_schema, &options)?;

@@ -38,7 +38,10 @@ impl JoinPlan<'_> {
         }
         let store = store_of(&node.operator)?;
         let schema = Arc::new(node.schema().as_arrow().clone());
-        Ok(Arc::new(StatefulExec::over(exchanges, run.partitions(), join, store, schema)))
+        let width = |side| -> Result<_> { Ok(0..node.row_schema(side)?.fields().len()) };
+        let rows = vec![width(Side::Left)?, width(Side::Right)?];
+        let exec = StatefulExec::over(exchanges, run.partitions(), join, store, schema);
+        Ok(Arc::new(exec.judging(rows)))
     }
 }
 

@@ -31,5 +31,8 @@ pub(super) fn exec(
     }
     let store = store_of(&node.operator)?;
     let schema = Arc::new(node.schema().as_arrow().clone());
-    Ok(Arc::new(StatefulExec::over(by_key, run.partitions(), operator, store, schema)))
+    // Keys stand in front of the columns.
+    let rows = node.keys..inputs[0].schema().fields().len();
+    let exec = StatefulExec::over(by_key, run.partitions(), operator, store, schema);
+    Ok(Arc::new(exec.judging(vec![rows])))
 }

@@ -27,6 +27,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::scalar::ScalarValue;
 use fluvial_core::{EventDuration, OperatorId, OutputMode, SourceId, WatermarkId};
+use fluvial_engine::WatermarkInput;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -47,6 +48,8 @@ pub struct StreamingPlan {
     pub(crate) sources: BTreeMap<SourceId, SourceHandle>,
     /// The watermark definitions.
     pub(crate) watermarks: BTreeMap<WatermarkId, EventDuration>,
+    /// What each of them hears of.
+    pub(crate) inputs: BTreeMap<WatermarkId, WatermarkInput>,
     /// Schema of the rows that go to the sink.
     pub(crate) schema: SchemaRef,
     /// What whoever runs it should know.
@@ -122,8 +125,22 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     rules.push(Arc::new(PushFilterBelowAggregate));
     let template = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
     check::after_optimization(&template)?;
-    let Names { sources, watermarks, warnings, .. } = names;
-    Ok(StreamingPlan { template, sources, watermarks, schema, warnings })
+    let Names { sources, watermarks, inputs, warnings, .. } = names;
+    Ok(StreamingPlan { template, sources, watermarks, inputs, schema, warnings })
+}
+
+/// The streams that a plan reads, which have their names.
+fn sources_below(plan: &LogicalPlan) -> Result<BTreeSet<SourceId>> {
+    let mut sources = BTreeSet::new();
+    plan.apply(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some((Some(name), _)) = stream_of(scan)
+        {
+            sources.insert(name);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(sources)
 }
 
 /// Gives sources, watermarks and operators their names, bottom-up and from left to right.
@@ -131,6 +148,7 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
 struct Names {
     sources: BTreeMap<SourceId, SourceHandle>,
     watermarks: BTreeMap<WatermarkId, EventDuration>,
+    inputs: BTreeMap<WatermarkId, WatermarkInput>,
     operators: BTreeSet<OperatorId>,
     warnings: Vec<String>,
 }
@@ -168,13 +186,16 @@ impl Names {
                     .map_err(crate::error::plan)?;
                 self.watermarks.insert(id.clone(), watermark.delay);
                 self.warnings.extend(stacked(watermark));
+                let sources = sources_below(&watermark.input)?;
+                let input = WatermarkInput { sources, idle_after: watermark.idle_after };
+                self.inputs.insert(id.clone(), input);
                 let named = WatermarkNode::try_new(
                     watermark.input.clone(),
                     watermark.column.clone(),
                     watermark.delay,
                     id,
                 )?;
-                let node = Arc::new(named);
+                let node = Arc::new(named.idle_after(watermark.idle_after));
                 Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })))
             }
             LogicalPlan::Aggregate(aggregate) if is_streaming(&aggregate.input) => {

@@ -3,11 +3,12 @@
 use super::event_time::{can_be_event_time, mark_column};
 use datafusion::common::{Column, DFSchemaRef, Result, internal_err};
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
-use fluvial_core::{Error, EventDuration, WatermarkId};
+use fluvial_core::{CalendarInterval, Error, EventDuration, WatermarkId};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Marks `column` as event time and observes how far it has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct WatermarkNode {
     pub column: Column,
     /// How late a row may be.
     pub delay: EventDuration,
+    /// After how long a silence of its sources the other inputs go on without it.
+    pub idle_after: Option<Duration>,
     /// Its name in the checkpoint.
     pub id: WatermarkId,
     schema: DFSchemaRef,
@@ -49,12 +52,35 @@ impl WatermarkNode {
             ));
         }
         let schema = Arc::new(mark_column(input.schema(), index)?);
-        Ok(Self { input, column, delay, id, schema })
+        Ok(Self { input, column, delay, idle_after: None, id, schema })
+    }
+
+    /// With this policy for silent inputs.
+    #[must_use]
+    pub fn idle_after(self, idle_after: Option<Duration>) -> Self {
+        Self { idle_after, ..self }
     }
 
     /// Position of the event-time column.
     pub fn column_index(&self) -> Result<usize> {
         self.schema.index_of_column(&self.column)
+    }
+}
+
+/// After how long a silence an input is idle.
+///
+/// # Errors
+///
+/// `Invalid`: an interval that does not parse, has months, or is not above zero
+/// (`WATERMARK_IDLE_AFTER_NOT_POSITIVE`).
+pub fn parse_idle_after(text: &str) -> fluvial_core::Result<Duration> {
+    let EventDuration(micros) = CalendarInterval::parse(text)?.to_fixed()?;
+    match u64::try_from(micros) {
+        Ok(micros) if micros > 0 => Ok(Duration::from_micros(micros)),
+        _ => Err(Error::invalid(format!(
+            "an input is idle after a time above zero, not after {text}"
+        ))
+        .with_condition("WATERMARK_IDLE_AFTER_NOT_POSITIVE")),
     }
 }
 
@@ -90,7 +116,11 @@ impl UserDefinedLogicalNodeCore for WatermarkNode {
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let delay = self.delay.0 / 1000;
-        write!(f, "Watermark: {}, delay={delay} ms, id={}", self.column, self.id)
+        write!(f, "Watermark: {}, delay={delay} ms", self.column)?;
+        if let Some(after) = self.idle_after {
+            write!(f, ", idle after {} ms", after.as_millis())?;
+        }
+        write!(f, ", id={}", self.id)
     }
 
     fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
@@ -99,7 +129,8 @@ impl UserDefinedLogicalNodeCore for WatermarkNode {
         else {
             return internal_err!("a watermark needs its column and one input");
         };
-        Self::try_new(input, column, self.delay, self.id.clone())
+        let node = Self::try_new(input, column, self.delay, self.id.clone())?;
+        Ok(node.idle_after(self.idle_after))
     }
 
     fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {

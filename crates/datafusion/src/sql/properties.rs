@@ -20,12 +20,17 @@ pub struct TableProperties {
     pub query_name: Option<String>,
     /// `checkpointLocation`, as written: relative to the script.
     pub checkpoint_location: Option<String>,
+    /// `lateRowsTable`: where rows go that come too late.
+    pub late_rows_table: Option<String>,
+    /// `lateRowsFormat`: what that table is made of; `delta` if the text does not say.
+    pub late_rows_format: Option<String>,
     /// Options of the sink, by name: `mergeSchema`, and all that start with `delta.`.
     pub options: BTreeMap<String, String>,
 }
 
 /// The names that every format takes.
-const COMMON: [&str; 4] = ["outputMode", "trigger", "queryName", "checkpointLocation"];
+const COMMON: [&str; 6] =
+    ["outputMode", "trigger", "queryName", "checkpointLocation", "lateRowsTable", "lateRowsFormat"];
 
 /// What belongs to the table itself and is kept with it.
 const DELTA_PREFIX: &str = "delta.";
@@ -86,6 +91,10 @@ pub(super) fn typed(
             typed.query_name = Some(value);
         } else if is("checkpointLocation") {
             typed.checkpoint_location = Some(value);
+        } else if is("lateRowsTable") {
+            typed.late_rows_table = Some(value);
+        } else if is("lateRowsFormat") {
+            typed.late_rows_format = Some(value);
         } else if let Some(option) = format.options().iter().find(|option| is(option)) {
             typed.options.insert((*option).to_owned(), value);
         } else if format == TableFormat::Delta && starts_with(&name, DELTA_PREFIX) {

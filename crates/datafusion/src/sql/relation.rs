@@ -7,6 +7,7 @@ use fluvial_core::EventDuration;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// A query whose streaming relations stand aside.
 ///
@@ -122,6 +123,8 @@ pub struct WatermarkClause {
     pub name: Option<String>,
     /// How late events may come.
     pub delay: EventDuration,
+    /// After how long a silence of its source the other inputs go on without it.
+    pub idle_after: Option<Duration>,
     /// Where it stands.
     pub place: Place,
 }

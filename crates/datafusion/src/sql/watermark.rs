@@ -1,5 +1,6 @@
 //! The `WATERMARK` clause.
 
+use crate::plan::parse_idle_after;
 use crate::sql::place::Place;
 use crate::sql::relation::WatermarkClause;
 use crate::sql::token::{Tokens, is_alias, is_word, parse_all, shown};
@@ -8,6 +9,7 @@ use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use fluvial_core::interval::CalendarInterval;
 use fluvial_core::{Error, EventDuration, Result};
+use std::time::Duration;
 
 /// Whether a clause starts here, as opposed to a relation that has the alias `watermark`.
 pub(super) fn starts(tokens: &Tokens<'_>) -> bool {
@@ -19,7 +21,7 @@ pub(super) fn starts(tokens: &Tokens<'_>) -> bool {
         }
 }
 
-/// Reads `WATERMARK expr [AS name] DELAY OF INTERVAL ...`.
+/// Reads `WATERMARK expr [AS name] DELAY OF INTERVAL ... [IDLE AFTER INTERVAL ...]`.
 pub(super) fn parse(tokens: &mut Tokens<'_>, dialect: &dyn Dialect) -> Result<WatermarkClause> {
     let place = tokens.place();
     tokens.expect_word("WATERMARK")?;
@@ -47,7 +49,8 @@ pub(super) fn parse(tokens: &mut Tokens<'_>, dialect: &dyn Dialect) -> Result<Wa
         ));
     }
     let delay = delay(tokens)?;
-    Ok(WatermarkClause { expr, name, delay, place })
+    let idle_after = if tokens.words(&["IDLE", "AFTER"]) { Some(silence(tokens)?) } else { None };
+    Ok(WatermarkClause { expr, name, delay, idle_after, place })
 }
 
 /// Takes everything up to and with `DELAY OF`.
@@ -92,6 +95,13 @@ fn delay(tokens: &mut Tokens<'_>) -> Result<EventDuration> {
         ));
     }
     interval.to_delay().map_err(pointed)
+}
+
+/// Reads the interval behind `IDLE AFTER`: positive and without months.
+fn silence(tokens: &mut Tokens<'_>) -> Result<Duration> {
+    let place = tokens.place();
+    let text = interval_text(tokens)?;
+    parse_idle_after(&text).map_err(|error| tokens.source().point_at(place, &error))
 }
 
 /// Takes an interval literal and gives it as text: `interval` and then pairs of a number and a

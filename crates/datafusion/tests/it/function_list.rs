@@ -47,6 +47,7 @@ const SYNTAX: &[&str] = &[
     "timestamp",
     "div",
     "grouping",
+    "grouping_id",
     "overlay",
     "substr",
     "substring",

@@ -5,6 +5,8 @@
 mod explore;
 mod handle;
 mod healthy;
+mod idle;
+mod late_rows;
 mod over_memory;
 mod parts;
 mod queries;
@@ -13,6 +15,7 @@ mod reports;
 mod retention;
 mod sabotage;
 mod scenarios;
+mod timers;
 mod triggers;
 mod watermark;
 mod world;

@@ -8,7 +8,7 @@ use crate::parts::state::Reformatted;
 use crate::world::{commit, fail, go, newest, parts, plan};
 use fluvial_core::{
     BatchId, CommitOutcome, ErrorKind, KeyGroupCount, Note, OutputMode, Result, Sink, SinkSpec,
-    Staged, WatermarkPolicy,
+    Staged, WatermarkPolicy, WatermarkScope,
 };
 use fluvial_engine::{EmptyBatches, Pinned};
 use fluvial_sim::{CrashAt, Disk, When, run};
@@ -273,12 +273,14 @@ fn pinned_settings_win_over_those_of_the_session() {
     second.settings.pinned = Pinned {
         key_groups: KeyGroupCount::new(16).unwrap(),
         watermark_policy: WatermarkPolicy::Max,
+        watermark_scope: WatermarkScope::Query,
     };
     let query = go(&second);
     let settings = plan(&disk, newest(&disk).batch.0).unwrap().settings;
     assert_eq!(settings.watermark_policy, WatermarkPolicy::Min);
     assert_eq!(settings.key_groups, KeyGroupCount::DEFAULT);
-    assert_eq!(query.warnings().len(), 2, "{:?}", query.warnings());
+    assert_eq!(settings.watermark_scope, WatermarkScope::Operator);
+    assert_eq!(query.warnings().len(), 3, "{:?}", query.warnings());
 }
 
 /// Trap I9.

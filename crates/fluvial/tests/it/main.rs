@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod ansi;
+mod beside_batch;
 mod book;
 mod clock;
 mod draws;
 mod evolution;
 mod golden;
 mod jobs;
+mod late_rows;
 mod listeners;
 mod names;
 mod own_parts;

@@ -1,9 +1,12 @@
 //! Event time over restarts: what a checkpoint has to remember of it.
 
+use crate::clock::ManualClock;
 use crate::evolution::run;
-use fluvial::StreamingQuery;
+use fluvial::sql::parse_script;
+use fluvial::{Executed, ScriptOptions, Session, StreamingQuery, Trigger};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A file with one event so many seconds after ten o'clock.
@@ -84,6 +87,46 @@ async fn each_input_keeps_its_watermark_over_restarts() {
             Some(time) => assert!(found.contains(time), "{file}: {found}"),
             None => assert!(!found.contains("10:0"), "{file}: {found}"),
         }
+    }
+}
+
+/// An input that is silent for long enough is not waited for, and what its query says of it.
+#[tokio::test]
+async fn an_idle_input_does_not_hold_the_watermark() {
+    let folder = TempDir::new().unwrap();
+    let idle = |name: &str| format!("{} IDLE AFTER INTERVAL 1 MINUTE", stream(name, 0));
+    let text = query(&format!(
+        "SELECT window(at, '10 seconds') AS w, count(*) AS n FROM \
+         (SELECT at FROM {} UNION ALL SELECT at FROM {}) GROUP BY 1",
+        idle("a"),
+        idle("b")
+    ));
+    event(folder.path(), "a/0.json", 100);
+    event(folder.path(), "b/0.json", 10);
+    let steps = [
+        (0, None, "10:00:10", Some("watermark-1")),
+        (59, Some(("a/1.json", 110)), "10:00:10", Some("watermark-1")),
+        (60, Some(("a/2.json", 200)), "10:03:20", None),
+        (61, Some(("b/1.json", 300)), "10:03:20", None),
+    ];
+    for (second, arrives, watermark, held) in steps {
+        if let Some((file, seconds)) = arrives {
+            event(folder.path(), file, seconds);
+        }
+        let clock = Arc::new(ManualClock::at(1_800_000_000_000 + second * 1000));
+        let session = Session::builder().base_dir(folder.path()).clock(clock).build().unwrap();
+        let options = ScriptOptions { trigger: Some(Trigger::AvailableNow), ..Default::default() };
+        let statement = parse_script(&text).unwrap().pop().unwrap();
+        let Executed::Query(_, query) = session.execute(&statement, &options).await.unwrap() else {
+            panic!("not a streaming query");
+        };
+        query.await_termination().await.unwrap();
+        let last = query.last_progress().unwrap();
+        let found = &last.event_time["watermark"];
+        assert!(found.contains(watermark), "second {second}: {found}");
+        assert_eq!(last.event_time.get("heldBy").map(String::as_str), held, "second {second}");
+        let explained = query.explain();
+        assert_eq!(explained.contains("the watermark is held at"), held.is_some(), "{explained}");
     }
 }
 

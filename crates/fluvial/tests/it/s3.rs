@@ -40,11 +40,13 @@ fn plan(batch: u64, run: u64) -> Plan {
         ends: BTreeMap::new(),
         late: BTreeMap::new(),
         evict: BTreeMap::new(),
+        heard: BTreeMap::new(),
         time: BatchTime(0),
         partitions: 1,
         settings: PinnedSettings {
             key_groups: KeyGroupCount::DEFAULT,
             watermark_policy: WatermarkPolicy::Min,
+            watermark_scope: Default::default(),
             state_format: String::new(),
         },
         shape: QueryShape {

@@ -6,12 +6,13 @@ use super::blocks::{Block, Blocks};
 use super::groups::Groups;
 use super::keys::GroupKeys;
 use super::output::{Output, Touched, expired_ranges};
-use crate::event_time::{LateFilter, late_watermark};
+use crate::event_time::late_watermark;
+use crate::late_gate::LateGate;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{filter, filter_record_batch, is_not_null};
+use arrow::compute::{filter, is_not_null};
 use fluvial_core::{
-    BatchInfo, Error, KeyRange, OperatorCounts, OperatorRun, OutputMode, Prefetch, Result,
-    StateStore,
+    BatchInfo, Error, KeyRange, LateBatch, OperatorCounts, OperatorRun, OutputMode, Prefetch,
+    Result, StateStore,
 };
 use fluvial_state::ValueCodec;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub(super) struct Run {
     config: Arc<Config>,
     info: BatchInfo,
     codecs: Codecs,
-    late: LateFilter,
+    late: LateGate,
     blocks: Blocks,
     groups: Groups,
     accumulators: Accumulators,
@@ -42,7 +43,7 @@ impl Run {
             config: Arc::clone(config),
             info,
             codecs: Codecs { keys: config.keys(info.key_groups)?, values: config.value_codec()? },
-            late: LateFilter::new(late_watermark(info.mode, info.late)),
+            late: LateGate::new(late_watermark(info.mode, info.late), info.late_rows),
             blocks: Blocks::default(),
             groups: Groups::default(),
             accumulators: Accumulators::new(&config.aggregates)?,
@@ -55,10 +56,7 @@ impl Run {
     /// The rows that are not late. Normally all: a filter below the partial aggregation has
     /// dropped the others. What is counted here are groups of rows.
     fn on_time(&mut self, rows: RecordBatch) -> Result<RecordBatch> {
-        let Some(column) = self.config.event_time.column() else { return Ok(rows) };
-        let Some(late) = self.late.judge(rows.column(column))? else { return Ok(rows) };
-        self.counts.rows_dropped_by_watermark += late.count;
-        Ok(filter_record_batch(&rows, &late.keep)?)
+        self.late.on_time(0, rows, self.config.event_time.column(), &mut self.counts.rows)
     }
 
     fn merge(&mut self, block: &Block) -> Result<()> {
@@ -66,6 +64,7 @@ impl Run {
         let keys = self.codecs.keys.encode(keys, block.rows)?;
         self.numbers.clear();
         self.groups.intern(&keys, &mut self.numbers)?;
+        self.counts.rows.kept += self.numbers.len() as u64;
         self.accumulators.merge(states, &self.numbers, self.groups.len())
     }
 
@@ -169,6 +168,10 @@ impl OperatorRun for Run {
             self.note_size(state);
         }
         Ok(piece.rows)
+    }
+
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        self.late.take()
     }
 
     fn counts(&self) -> OperatorCounts {

@@ -17,7 +17,7 @@ fn row(key: &'static str, minute: f64, value: i64) -> Row {
 
 fn counts(outcome: &harness::Outcome) -> [u64; 4] {
     let counts = outcome.counts;
-    [counts.rows_total, counts.rows_updated, counts.rows_removed, counts.rows_dropped_by_watermark]
+    [counts.rows_total, counts.rows_updated, counts.rows_removed, counts.rows.late]
 }
 
 /// The steps of the case `tumbling_append`: five-minute windows, ten minutes of delay.

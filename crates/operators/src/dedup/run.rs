@@ -2,20 +2,18 @@
 
 use super::expiry::Expiry;
 use super::{Config, Forget};
-use crate::event_time::{EventTimeKey, LateFilter, event_times};
+use crate::event_time::{EventTimeKey, event_times};
+use crate::late_gate::LateGate;
 use arrow::array::{Array, BinaryArray, BooleanArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::{concat_batches, filter_record_batch};
 use fluvial_core::{
-    BatchInfo, Error, EventDuration, EventTime, KeyRange, OperatorCounts, OperatorRun, Prefetch,
-    Result, StateStore,
+    BatchInfo, Error, EventDuration, EventTime, KeyRange, LateBatch, OperatorCounts, OperatorRun,
+    Prefetch, Result, StateStore,
 };
 use fluvial_state::{EncodedKeys, KeyCodec};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// The name in Spark's progress.
-const DUPLICATES: &str = "numDroppedDuplicateRows";
 
 /// Rows that are looked up together, roughly: enough for several of each key group, so that what
 /// the store has of a group is fetched from memory once for all of them. So many bytes are enough,
@@ -47,7 +45,7 @@ pub(super) struct Run {
     config: Arc<Config>,
     info: BatchInfo,
     codec: KeyCodec,
-    late: LateFilter,
+    late: LateGate,
     /// Rows to be looked up: until there are enough or, if the store is not local, until it has
     /// brought their keys.
     waiting: VecDeque<RecordBatch>,
@@ -55,7 +53,6 @@ pub(super) struct Run {
     passed: VecDeque<RecordBatch>,
     expiry: Option<Expiry>,
     counts: OperatorCounts,
-    duplicates: u64,
     /// Records of state that are no keys.
     lists: u64,
     begun: bool,
@@ -77,23 +74,19 @@ impl Run {
             config: Arc::clone(config),
             info,
             codec: config.key_codec(info.key_groups)?,
-            late: LateFilter::new(info.late),
+            late: LateGate::new(info.late, info.late_rows),
             waiting: VecDeque::new(),
             waiting_size: Amount::default(),
             passed: VecDeque::new(),
             expiry,
             counts: OperatorCounts::default(),
-            duplicates: 0,
             lists: 0,
             begun: false,
         })
     }
 
     fn on_time(&mut self, rows: RecordBatch) -> Result<RecordBatch> {
-        let Some(column) = self.config.event_time else { return Ok(rows) };
-        let Some(late) = self.late.judge(rows.column(column))? else { return Ok(rows) };
-        self.counts.rows_dropped_by_watermark += late.count;
-        Ok(filter_record_batch(&rows, &late.keep)?)
+        self.late.on_time(0, rows, self.config.event_time, &mut self.counts.rows)
     }
 
     fn keys(&self, rows: &RecordBatch) -> Result<Keys> {
@@ -157,7 +150,8 @@ impl Run {
         let new = state.put_absent(&encoded.keys, &values)?;
         let passing = new.count_set_bits();
         self.counts.rows_updated += passing as u64;
-        self.duplicates += (count - passing) as u64;
+        self.counts.rows.emitted += passing as u64;
+        self.counts.rows.duplicate += (count - passing) as u64;
         if let (Some(expiry), Some(expiries)) = (&mut self.expiry, expiries) {
             for row in new.set_indices() {
                 let time = EventTime(expiries[row]);
@@ -265,11 +259,11 @@ impl OperatorRun for Run {
         Ok(Some(rows.slice(0, rows.num_rows().min(limit))))
     }
 
-    fn counts(&self) -> OperatorCounts {
-        self.counts
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        self.late.take()
     }
 
-    fn metrics(&self) -> BTreeMap<&'static str, u64> {
-        BTreeMap::from([(DUPLICATES, self.duplicates)])
+    fn counts(&self) -> OperatorCounts {
+        self.counts
     }
 }

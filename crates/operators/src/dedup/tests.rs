@@ -8,7 +8,8 @@ use arrow::array::{AsArray, Int64Array, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{Field, Int64Type, Schema, TimeUnit};
 use fluvial_conformance::operator::{Contents, TestStore};
 use fluvial_core::{
-    BatchId, BatchTime, EventTime, LateWatermark, OperatorCounts, PartitionId, StateStore,
+    BatchId, BatchTime, EventTime, LateHandling, LateWatermark, OperatorCounts, PartitionId,
+    StateStore,
 };
 use fluvial_sim::block_on;
 
@@ -48,6 +49,7 @@ fn info(late: Option<i64>, evict: Option<i64>) -> BatchInfo {
         groups: KeyGroupCount::DEFAULT.all(),
         key_groups: KeyGroupCount::DEFAULT,
         batch_rows: 3,
+        late_rows: LateHandling::Drop,
     }
 }
 
@@ -70,7 +72,7 @@ fn run(
     while let Some(rows) = run.drain(&mut store).unwrap() {
         passed.push(rows);
     }
-    let duplicates = run.metrics()["numDroppedDuplicateRows"];
+    let duplicates = run.counts().rows.duplicate;
     let counts = run.counts();
     *contents = store.into_contents();
     (passed, counts, duplicates)
@@ -90,7 +92,7 @@ fn feed(
             .iter()
             .flat_map(|rows| rows.column(2).as_primitive::<Int64Type>().values().to_vec());
         let OperatorCounts { rows_total, rows_updated, rows_removed, .. } = counts;
-        let late = counts.rows_dropped_by_watermark;
+        let late = counts.rows.late;
         (values.collect(), [rows_total, rows_updated, rows_removed, late, duplicates])
     });
     each.collect()

@@ -11,12 +11,14 @@ use super::matching::{Candidates, Matching};
 use super::settle::{Settle, last_keys};
 use super::side::holds;
 use super::stored::{Stored, first_keys};
-use crate::event_time::{LateFilter, event_times, late_watermark};
+use crate::event_time::{event_times, late_watermark};
+use crate::late_gate::LateGate;
 use arrow::array::{Array, ArrayRef, BinaryArray, BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{and, concat_batches, filter_record_batch, not, take};
 use fluvial_core::{
-    BatchInfo, Error, KeyGroupRange, OperatorCounts, OperatorRun, Prefetch, Result, StateStore,
+    BatchInfo, Error, KeyGroupRange, LateBatch, OperatorCounts, OperatorRun, Prefetch, Result,
+    StateStore,
 };
 use fluvial_state::{KeyCodec, ValueCodec};
 use std::sync::Arc;
@@ -40,7 +42,7 @@ pub(super) struct Run {
     info: BatchInfo,
     keys: KeyCodec,
     values: [ValueCodec; 2],
-    late: LateFilter,
+    late: LateGate,
     input: [Vec<RecordBatch>; 2],
     leaving: Leaving,
     groups: Counts,
@@ -56,21 +58,13 @@ impl Run {
             info,
             keys: config.key_codec(info.key_groups)?,
             values: config.value_codecs()?,
-            late: LateFilter::new(late_watermark(info.mode, info.late)),
+            late: LateGate::new(late_watermark(info.mode, info.late), info.late_rows),
             input: [Vec::new(), Vec::new()],
             leaving: Leaving::default(),
             groups: Counts::new(groups),
             counts: OperatorCounts::default(),
             stage: Stage::Input,
         })
-    }
-
-    /// The rows that came in time.
-    fn on_time(&mut self, side: Side, rows: RecordBatch) -> Result<RecordBatch> {
-        let Some(column) = self.config.side(side).event_time else { return Ok(rows) };
-        let Some(late) = self.late.judge(rows.column(column))? else { return Ok(rows) };
-        self.counts.rows_dropped_by_watermark += late.count;
-        Ok(filter_record_batch(&rows, &late.keep)?)
     }
 
     /// The rows that may match or must wait. One that fails the condition on its side alone
@@ -81,7 +75,12 @@ impl Run {
         if let Some(expr) = &self.config.side(side).filter {
             let own = rows.project(&(0..width).collect::<Vec<_>>())?;
             let mask = holds(expr.as_ref(), &own)?;
-            if preserved && mask.true_count() < mask.len() {
+            let fail = (mask.len() - mask.true_count()) as u64;
+            match preserved {
+                true => self.counts.rows.emitted += fail,
+                false => self.counts.rows.filtered += fail,
+            }
+            if preserved && fail > 0 {
                 let failed = filter_record_batch(&own, &not(&mask)?)?;
                 let columns = failed.columns().to_vec();
                 self.leaving.push(&self.config, side, columns, failed.num_rows())?;
@@ -92,7 +91,10 @@ impl Run {
             return Ok(rows);
         }
         match self.null_keys(side, rows.columns(), rows.num_rows())? {
-            Some(nulls) => Ok(filter_record_batch(&rows, &not(&nulls)?)?),
+            Some(nulls) => {
+                self.counts.rows.null_key += nulls.true_count() as u64;
+                Ok(filter_record_batch(&rows, &not(&nulls)?)?)
+            }
             None => Ok(rows),
         }
     }
@@ -233,7 +235,8 @@ impl OperatorRun for Run {
                 rows.num_columns()
             )));
         };
-        let rows = self.on_time(side, rows)?;
+        let time = self.config.side(side).event_time;
+        let rows = self.late.on_time(port, rows, time, &mut self.counts.rows)?;
         let rows = self.admitted(side, rows)?;
         if rows.num_rows() > 0 {
             self.input[side.index()].push(rows);
@@ -295,6 +298,10 @@ impl OperatorRun for Run {
                 Stage::Done => return Ok(None),
             }
         }
+    }
+
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        self.late.take()
     }
 
     fn counts(&self) -> OperatorCounts {

@@ -107,6 +107,7 @@ impl Settle<'_> {
         let mut leaving = Vec::new();
         let stored = self.rows.numbers.iter().enumerate().map(|(row, number)| {
             if semi && self.rows.matched_stored[row] {
+                counts.rows.emitted += 1;
                 return false;
             }
             let time = match times {
@@ -119,6 +120,12 @@ impl Settle<'_> {
                 leaving.push(row as u32);
             }
             counts.rows_removed += u64::from(expired && !preserved && self.side == Side::Left);
+            match expired {
+                false => counts.rows.kept += 1,
+                // A preserved row has come out, with its partners or with nulls.
+                true if preserved || (semi && self.matched(row)) => counts.rows.emitted += 1,
+                true => counts.rows.expired += 1,
+            }
             !expired
         });
         let stored = stored.collect();

@@ -5,15 +5,16 @@ use super::merge::{Merged, Piece, merge};
 use super::state::{Codecs, Sessions, all, evaluate, name_by_end, names_by_key, over};
 use crate::aggregation::accumulators::Accumulators;
 use crate::aggregation::groups::Groups;
-use crate::event_time::{LateFilter, event_times};
+use crate::event_time::event_times;
+use crate::late_gate::LateGate;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, RecordBatch, TimestampMicrosecondArray, UInt64Array,
 };
-use arrow::compute::{concat, filter_record_batch, take};
+use arrow::compute::{concat, take};
 use arrow::datatypes::TimestampMicrosecondType;
 use fluvial_core::{
-    BatchInfo, Entries, Error, EventTime, KeyRange, OperatorCounts, OperatorRun, OutputMode,
-    Prefetch, Result, StateStore,
+    BatchInfo, Entries, Error, EventTime, KeyRange, LateBatch, OperatorCounts, OperatorRun,
+    OutputMode, Prefetch, Result, StateStore,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub(super) struct Run {
     config: Arc<Config>,
     info: BatchInfo,
     codecs: Codecs,
-    late: LateFilter,
+    late: LateGate,
     /// The keys that the batch touches, numbered.
     keys: Groups,
     /// What came: the sessions of rows and their states, and the number of each row's key.
@@ -55,7 +56,7 @@ impl Run {
             config: Arc::clone(config),
             info,
             codecs: Codecs::new(config, info.key_groups)?,
-            late: LateFilter::new(info.late),
+            late: LateGate::new(info.late, info.late_rows),
             keys: Groups::default(),
             rows: Vec::new(),
             numbers: Vec::new(),
@@ -189,6 +190,7 @@ impl Run {
         self.forget(&found, &pieces, &sessions, &numbers, state)?;
         self.put(&prefixes, &sessions, &states, state)?;
         self.counts.rows_updated += sessions.len() as u64;
+        self.counts.rows.kept += (found.keys.len() - found.stored) as u64;
         Ok(())
     }
 
@@ -365,14 +367,8 @@ impl OperatorRun for Run {
                 rows.num_columns()
             )));
         }
-        let late = self.late.judge(rows.column(self.config.session))?;
-        let rows = match late {
-            None => rows,
-            Some(late) => {
-                self.counts.rows_dropped_by_watermark += late.count;
-                filter_record_batch(&rows, &late.keep)?
-            }
-        };
+        let session = Some(self.config.session);
+        let rows = self.late.on_time(0, rows, session, &mut self.counts.rows)?;
         if rows.num_rows() == 0 {
             return Ok(());
         }
@@ -420,6 +416,10 @@ impl OperatorRun for Run {
         let sessions = self.next(self.info.batch_rows.max(1), state)?;
         self.note_size(state);
         sessions.map(|sessions| evaluate(&self.config, sessions)).transpose()
+    }
+
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        self.late.take()
     }
 
     fn counts(&self) -> OperatorCounts {

@@ -16,7 +16,8 @@ use datafusion_physical_expr::aggregate::AggregateExprBuilder;
 use datafusion_physical_expr::expressions::{col, lit};
 use fluvial_conformance::operator::{Contents, TestStore};
 use fluvial_core::{
-    BatchId, BatchTime, EventTime, LateWatermark, OperatorCounts, PartitionId, StateStore,
+    BatchId, BatchTime, EventTime, LateHandling, LateWatermark, OperatorCounts, PartitionId,
+    StateStore,
 };
 use fluvial_sim::block_on;
 
@@ -86,6 +87,7 @@ fn info(mode: OutputMode, late: Option<i64>, evict: Option<i64>) -> BatchInfo {
         groups: KeyGroupCount::DEFAULT.all(),
         key_groups: KeyGroupCount::DEFAULT,
         batch_rows: 2,
+        late_rows: LateHandling::Drop,
     }
 }
 
@@ -164,7 +166,7 @@ impl Query {
         let info = info(self.mode, at(late), at(evict));
         let (out, counts) = run(&self.sessions, &mut self.contents, vec![rows], info);
         let OperatorCounts { rows_total, rows_updated, rows_removed, .. } = counts;
-        let late = counts.rows_dropped_by_watermark;
+        let late = counts.rows.late;
         (shown(&out), [rows_total, rows_updated, rows_removed, late])
     }
 }

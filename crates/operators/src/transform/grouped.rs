@@ -31,6 +31,11 @@ pub(super) struct Handful {
 }
 
 impl Handful {
+    /// How many rows the keys have together.
+    pub(super) fn row_count(&self) -> u64 {
+        self.ranges.iter().map(|range| range.len() as u64).sum()
+    }
+
     /// The rows of the key at this position.
     pub(super) fn rows(&self, at: usize) -> InputRows<'_> {
         let Range { start, end } = self.ranges[at].clone();

@@ -9,13 +9,12 @@ use super::processor::{ExpiredTimer, HandlerError, HandlerResult, TimeMode};
 use super::rows::Key;
 use super::stored::{Block, Tally};
 use super::timers::{Due, Timers};
-use crate::event_time::LateFilter;
+use crate::late_gate::LateGate;
 use arrow::array::{Array, BinaryArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use fluvial_core::{
-    BatchId, BatchInfo, BatchTime, Error, KeyGroup, KeyRange, OperatorCounts, OperatorRun,
-    Prefetch, Result, StateStore, VariableKind as Kind,
+    BatchId, BatchInfo, BatchTime, Error, KeyGroup, KeyRange, LateBatch, OperatorCounts,
+    OperatorRun, Prefetch, Result, StateStore, VariableKind as Kind,
 };
 use fluvial_state::KeyCodec;
 use std::collections::BTreeMap;
@@ -44,7 +43,7 @@ pub(super) struct Run {
     config: Arc<Config>,
     info: BatchInfo,
     codec: KeyCodec,
-    late: LateFilter,
+    late: LateGate,
     initial: Grouped,
     input: Grouped,
     scope: Scope,
@@ -86,7 +85,7 @@ impl Run {
             config: Arc::clone(config),
             info,
             codec: config.key_codec(info.key_groups)?,
-            late: LateFilter::new(info.late),
+            late: LateGate::new(info.late, info.late_rows),
             initial: Grouped::default(),
             input: Grouped::default(),
             scope,
@@ -118,15 +117,10 @@ impl Run {
 
     /// The rows that are not late. Only event time knows lateness.
     fn on_time(&mut self, rows: RecordBatch) -> Result<RecordBatch> {
-        let Some(at) = self.config.event_time else { return Ok(rows) };
-        if self.config.transform.time_mode != TimeMode::EventTime {
-            return Ok(rows);
-        }
-        let column = rows.columns().get(self.config.keys.len() + at);
-        let late = column.map(|column| self.late.judge(column)).transpose()?.flatten();
-        let Some(late) = late else { return Ok(rows) };
-        self.counts.rows_dropped_by_watermark += late.count;
-        Ok(filter_record_batch(&rows, &late.keep)?)
+        let judged = self.config.transform.time_mode == TimeMode::EventTime;
+        let time = self.config.event_time.filter(|_| judged);
+        let column = time.map(|at| self.config.keys.len() + at);
+        self.late.on_time(0, rows, column, &mut self.counts.rows)
     }
 
     /// Calls `handle` for each of `calls` in a block, and writes what they change. A call is the
@@ -164,6 +158,7 @@ impl Run {
     fn handle_initial(&mut self, state: &mut dyn StateStore) -> Result<()> {
         let mut handfuls = std::mem::take(&mut self.initial).into_handfuls()?;
         while let Some(handful) = handfuls.next()? {
+            self.counts.rows.kept += handful.row_count();
             let calls = (0..handful.block.len()).map(|at| (at, ()));
             self.call_each(&handful.block, calls, state, |config, key, (), call| {
                 let rows = handful.rows(call.at);
@@ -181,6 +176,7 @@ impl Run {
     }
 
     fn handle_rows(&mut self, handful: &Handful, state: &mut dyn StateStore) -> Result<()> {
+        self.counts.rows.kept += handful.row_count();
         let calls = (0..handful.block.len()).map(|at| (at, ()));
         self.call_each(&handful.block, calls, state, |config, key, (), call| {
             config.transform.processor.handle_input_rows(key, handful.rows(call.at), call)
@@ -381,7 +377,10 @@ impl OperatorRun for Run {
                 let rows = self.on_time(rows)?;
                 self.group(&rows, &config.rows, 0)
             }
-            (1, Some(_)) if self.info.batch != BatchId::FIRST => Ok(()),
+            (1, Some(_)) if self.info.batch != BatchId::FIRST => {
+                self.counts.rows.after_start += rows.num_rows() as u64;
+                Ok(())
+            }
             (1, Some(schema)) => self.group(&rows, schema, 1),
             _ => Err(Error::invalid(format!("a processor has no port {port}"))),
         }
@@ -420,6 +419,10 @@ impl OperatorRun for Run {
         while self.scope.output.is_empty() && self.step(state)? {}
         self.note(state);
         Ok(self.scope.output.next(self.info.batch_rows.max(1)))
+    }
+
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        self.late.take()
     }
 
     fn counts(&self) -> OperatorCounts {

@@ -15,8 +15,8 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{Fields, Schema, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use fluvial_core::{
-    BatchId, BatchInfo, BatchTime, Error, EventTime, EvictWatermark, KeyGroupCount, LateWatermark,
-    Operator, OperatorCounts, PartitionId, Result,
+    BatchId, BatchInfo, BatchTime, Error, EventTime, EvictWatermark, KeyGroupCount, LateHandling,
+    LateWatermark, Operator, OperatorCounts, PartitionId, Result,
 };
 use memory::MemoryState;
 use std::marker::PhantomData;
@@ -77,6 +77,7 @@ impl TransformTester {
             groups: groups.all(),
             key_groups: groups,
             batch_rows: 8192,
+            late_rows: LateHandling::Drop,
         };
         let state = MemoryState::new(groups.all());
         let counts = OperatorCounts::default();

@@ -4,6 +4,7 @@ mod groups;
 mod laws;
 mod model;
 mod processors;
+mod random;
 mod timers;
 mod variables;
 
@@ -33,7 +34,7 @@ fn tester(processor: impl StatefulProcessor + 'static, time_mode: TimeMode) -> T
 /// Total, updated, removed and late rows.
 fn counts(tester: &TransformTester) -> [u64; 4] {
     let counts = tester.counts();
-    [counts.rows_total, counts.rows_updated, counts.rows_removed, counts.rows_dropped_by_watermark]
+    [counts.rows_total, counts.rows_updated, counts.rows_removed, counts.rows.late]
 }
 
 fn seconds(seconds: i64) -> EventTime {

@@ -5,7 +5,8 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use fluvial_conformance::operator::{Event, Subject};
 use fluvial_core::{
     BatchInfo, EventDuration, EventTime, EvictWatermark, KeyGroup, KeyGroupCount, KeyRange,
-    Operator, OperatorCounts, OperatorRun, OutputMode, Prefetch, Result, StateSchema, StateStore,
+    LateBatch, LateHandling, Operator, OperatorCounts, OperatorRun, OutputMode, Prefetch, Result,
+    StateSchema, StateStore,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,9 @@ pub(crate) enum Fault {
     ForgetsLocalState,
     TakesLateRows,
     CountsNoLateRows,
+    KeepsLateRows,
+    LosesARow,
+    CountsTwice,
     NeverEvicts,
     EvictsOnePerBatch,
     Floods,
@@ -128,6 +132,7 @@ impl Operator for Sums {
             info,
             sums: BTreeMap::new(),
             output: Vec::new(),
+            late: Vec::new(),
             counts: OperatorCounts::default(),
         }))
     }
@@ -138,6 +143,7 @@ struct Run {
     info: BatchInfo,
     sums: BTreeMap<Vec<u8>, i64>,
     output: Vec<[i64; 3]>,
+    late: Vec<LateBatch>,
     counts: OperatorCounts,
 }
 
@@ -198,16 +204,25 @@ impl Run {
 impl OperatorRun for Run {
     fn push(&mut self, _: usize, rows: RecordBatch, _: &mut dyn StateStore) -> Result<()> {
         let mut extra = i64::from(self.has(Fault::CountsChunks));
-        for [key, time, value] in rows_of(&rows) {
+        let mut late = Vec::new();
+        for (row, [key, time, value]) in rows_of(&rows).into_iter().enumerate() {
             let end = (time.div_euclid(WINDOW) + 1) * WINDOW;
             if self.info.late.is_late(EventTime(end)) && !self.has(Fault::TakesLateRows) {
                 if !self.has(Fault::CountsNoLateRows) {
-                    self.counts.rows_dropped_by_watermark += 1;
+                    self.counts.rows.late += 1;
                 }
+                late.push(rows.slice(row, 1));
                 continue;
             }
+            if self.has(Fault::LosesARow) && value == 7 {
+                continue;
+            }
+            self.counts.rows.kept += 1 + u64::from(self.has(Fault::CountsTwice));
             let encoded = encode(group_of(key, self.info.key_groups), end, key);
             *self.sums.entry(encoded).or_default() += value + std::mem::take(&mut extra);
+        }
+        if self.info.late_rows == LateHandling::HandOver && !self.has(Fault::KeepsLateRows) {
+            self.late.extend(late.into_iter().map(|rows| LateBatch { port: 0, rows }));
         }
         Ok(())
     }
@@ -242,6 +257,10 @@ impl OperatorRun for Run {
             return Ok(None);
         }
         Ok(Some(RecordBatch::try_new(self.operator.output_schema(), columns(&rows))?))
+    }
+
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        std::mem::take(&mut self.late)
     }
 
     fn counts(&self) -> OperatorCounts {

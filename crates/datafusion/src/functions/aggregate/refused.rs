@@ -10,7 +10,6 @@ pub fn unsupported_aggregates() -> &'static [&'static str] {
         "bitmap_construct_agg",
         "bitmap_or_agg",
         "count_min_sketch",
-        "grouping_id",
         "hll_sketch_agg",
         "hll_union_agg",
         "kll_sketch_agg_bigint",

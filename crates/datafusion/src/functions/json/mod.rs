@@ -7,6 +7,7 @@ mod write;
 
 use datafusion::logical_expr::ScalarUDF;
 use std::sync::Arc;
+pub(crate) use write::json_of_rows;
 
 /// The functions of this module.
 pub(crate) fn functions() -> Vec<Arc<ScalarUDF>> {

@@ -29,11 +29,7 @@ fn to_json(call: &Call<'_>) -> Result<ArrayRef> {
         DataType::Struct(_) | DataType::List(_) | DataType::Map(..) => {}
         other => return Err(unexpected_type("to_json", "a struct, an array or a map", other)),
     }
-    let writer = Writer {
-        zone: call.zone,
-        timestamps: Pattern::parse("yyyy-MM-dd'T'HH:mm:ss.SSSXXX")?,
-        local_timestamps: Pattern::parse("yyyy-MM-dd'T'HH:mm:ss.SSS")?,
-    };
+    let writer = Writer::in_zone(call.zone)?;
     let one = |row: usize| -> Result<Option<String>> {
         if column.is_null(row) {
             return Ok(None);
@@ -45,12 +41,31 @@ fn to_json(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new((0..call.rows).map(one).collect::<Result<StringArray>>()?))
 }
 
+/// Rows, given as structs, as `to_json` writes them; times in UTC.
+pub(crate) fn json_of_rows(rows: &ArrayRef) -> Result<StringArray> {
+    let writer = Writer::in_zone(Zone::UTC)?;
+    let one = |row: usize| -> Result<String> {
+        let mut out = String::new();
+        writer.write(rows, row, &mut out)?;
+        Ok(out)
+    };
+    Ok(StringArray::from_iter_values((0..rows.len()).map(one).collect::<Result<Vec<_>>>()?))
+}
+
 /// Whether there is no value: a column of type VOID has none.
 fn is_absent(column: &dyn Array, row: usize) -> bool {
     column.is_null(row) || *column.data_type() == DataType::Null
 }
 
 impl Writer {
+    fn in_zone(zone: Zone) -> Result<Self> {
+        Ok(Self {
+            zone,
+            timestamps: Pattern::parse("yyyy-MM-dd'T'HH:mm:ss.SSSXXX")?,
+            local_timestamps: Pattern::parse("yyyy-MM-dd'T'HH:mm:ss.SSS")?,
+        })
+    }
+
     fn write(&self, column: &dyn Array, row: usize, out: &mut String) -> Result<()> {
         if is_absent(column, row) {
             out.push_str("null");

@@ -83,6 +83,11 @@ fn watermarks_have_a_place_a_name_and_a_delay() {
         ("WATERMARK ts DELAY OF INTERVAL 1 MONTH", "a delay is under a month"),
         ("WATERMARK ts + 1 DELAY OF INTERVAL 1 DAY", "needs a name"),
         (
+            "WATERMARK ts DELAY OF INTERVAL 1 DAY IDLE AFTER INTERVAL 0 MINUTES",
+            "WATERMARK_IDLE_AFTER_NOT_POSITIVE",
+        ),
+        ("WATERMARK ts DELAY OF INTERVAL 1 DAY IDLE AFTER 5", "expected an interval"),
+        (
             "WATERMARK lower(ts) DELAY OF INTERVAL 1 DAY",
             "[REQUIRES_EXPLICIT_NAME_IN_WATERMARK_CLAUSE]",
         ),

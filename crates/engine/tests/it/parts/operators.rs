@@ -6,8 +6,9 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, Int64Array, RecordBatc
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimestampMicrosecondType};
 use fluvial_core::{
-    BatchInfo, EventTime, EvictWatermark, KeyGroup, KeyGroupCount, KeyRange, Operator,
-    OperatorCounts, OperatorRun, OutputMode, Prefetch, Result, StateSchema, StateStore,
+    BatchInfo, EventTime, EvictWatermark, KeyGroup, KeyGroupCount, KeyRange, LateBatch,
+    LateHandling, Operator, OperatorCounts, OperatorRun, OutputMode, Prefetch, Result, StateSchema,
+    StateStore,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -91,6 +92,8 @@ impl OperatorRun for DedupRun {
         let values = BinaryArray::from_iter_values((0..new.len()).map(|_| b""));
         state.put_many(&new, &values)?;
         self.counts.rows_updated += new.len() as u64;
+        self.counts.rows.emitted += new.len() as u64;
+        self.counts.rows.duplicate += (rows.num_rows() - new.len()) as u64;
         self.output.push(filter_record_batch(&rows, &fresh.into())?);
         Ok(())
     }
@@ -106,6 +109,10 @@ impl OperatorRun for DedupRun {
 
     fn drain(&mut self, _: &mut dyn StateStore) -> Result<Option<RecordBatch>> {
         Ok(self.output.pop())
+    }
+
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        Vec::new()
     }
 
     fn counts(&self) -> OperatorCounts {
@@ -152,6 +159,7 @@ impl Operator for Windows {
             schema: self.output_schema(),
             info,
             added: BTreeMap::new(),
+            late: Vec::new(),
             output: None,
             counts: OperatorCounts::default(),
         }))
@@ -164,6 +172,7 @@ struct WindowsRun {
     info: BatchInfo,
     /// (end, key) and what this batch adds.
     added: BTreeMap<(i64, i64), u64>,
+    late: Vec<LateBatch>,
     output: Option<RecordBatch>,
     counts: OperatorCounts,
 }
@@ -195,11 +204,15 @@ impl WindowsRun {
 impl OperatorRun for WindowsRun {
     fn push(&mut self, _: usize, rows: RecordBatch, _: &mut dyn StateStore) -> Result<()> {
         let times = rows.column(1).as_primitive::<TimestampMicrosecondType>();
-        for (key, time) in keys_of(&rows).into_iter().zip(times.values()) {
+        for (row, (key, time)) in keys_of(&rows).into_iter().zip(times.values()).enumerate() {
             let end = (time.div_euclid(self.size) + 1) * self.size;
             if self.info.late.is_late(EventTime(end)) {
-                self.counts.rows_dropped_by_watermark += 1;
+                self.counts.rows.late += 1;
+                if self.info.late_rows == LateHandling::HandOver {
+                    self.late.push(LateBatch { port: 0, rows: rows.slice(row, 1) });
+                }
             } else {
+                self.counts.rows.kept += 1;
                 *self.added.entry((end, key)).or_default() += 1;
             }
         }
@@ -253,6 +266,10 @@ impl OperatorRun for WindowsRun {
 
     fn drain(&mut self, _: &mut dyn StateStore) -> Result<Option<RecordBatch>> {
         Ok(self.output.take())
+    }
+
+    fn take_late(&mut self) -> Vec<LateBatch> {
+        std::mem::take(&mut self.late)
     }
 
     fn counts(&self) -> OperatorCounts {

@@ -1,7 +1,7 @@
 //! Putting a query together.
 
 use crate::parts::operators::{Dedup, Windows, route};
-use crate::parts::rows::{SECOND, input_schema};
+use crate::parts::rows::{SECOND, input_schema, late_records};
 use crate::parts::sink::ObjectSink;
 use crate::parts::source::Script;
 use crate::parts::state::Snapshots;
@@ -11,8 +11,8 @@ use fluvial_core::{
     Source, SourceId, StateBackend, WatermarkId,
 };
 use fluvial_engine::{
-    BatchRunner, CheckpointRules, Engine, Environment, Input, InputWatermark, OperatorRunner,
-    QuerySpec, Settings, Stateful, StreamingQuery, Trigger, Unobserved,
+    BatchRunner, CheckpointRules, Engine, Environment, Input, InputWatermark, LateOutput,
+    OperatorRunner, QuerySpec, Settings, Stateful, StreamingQuery, Trigger, Unobserved,
 };
 use fluvial_sim::VirtualClock;
 use object_store::ObjectStore;
@@ -40,6 +40,7 @@ pub(crate) struct Parts {
     pub(crate) sources: Vec<(&'static str, Arc<dyn Source>)>,
     pub(crate) what: What,
     pub(crate) delay_s: i64,
+    pub(crate) idle_after: Option<Duration>,
     pub(crate) mode: OutputMode,
     pub(crate) trigger: Trigger,
     pub(crate) settings: Settings,
@@ -50,6 +51,8 @@ pub(crate) struct Parts {
     pub(crate) retention: Retention,
     /// Instead of the one that `what` asks for.
     pub(crate) runner: Option<Arc<dyn BatchRunner>>,
+    /// For rows that come too late.
+    pub(crate) late: Option<Arc<dyn Sink>>,
 }
 
 impl Parts {
@@ -62,6 +65,7 @@ impl Parts {
             sources: vec![("in", Arc::new(source.clone()))],
             what: What::Windows(10),
             delay_s: 0,
+            idle_after: None,
             mode: OutputMode::Append,
             trigger: Trigger::AvailableNow,
             settings: Settings { partitions: 2, ..Settings::default() },
@@ -71,6 +75,7 @@ impl Parts {
             clock: VirtualClock::at(1_000_000),
             retention: Retention { batches: 3, age: Duration::ZERO },
             runner: None,
+            late: None,
         }
     }
 
@@ -86,6 +91,7 @@ impl Parts {
                 id: WatermarkId::new(*name).unwrap(),
                 column: 1,
                 delay: EventDuration(self.delay_s * SECOND),
+                idle_after: self.idle_after,
             }),
         });
         let inputs = inputs.collect();
@@ -99,6 +105,7 @@ impl Parts {
             What::Dedup => OperatorRunner::stateful(inputs, stateful("dedup", Arc::new(Dedup))),
             What::Windows(size) => {
                 OperatorRunner::stateful(inputs, stateful("count", Arc::new(Windows(size))))
+                    .with_late_rows(late_records())
             }
         })
     }
@@ -118,6 +125,10 @@ impl Parts {
             runner: self.runner(),
             sink: Arc::clone(&self.sink),
             sink_id: SinkId::new("out").unwrap(),
+            late: self.late.clone().map(|sink| {
+                let sink_id = SinkId::new("late").unwrap();
+                LateOutput { sink, sink_id }
+            }),
             mode: self.mode,
             trigger: self.trigger,
             settings: self.settings.clone(),

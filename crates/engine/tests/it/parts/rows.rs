@@ -3,6 +3,8 @@
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
 use arrow::datatypes::{TimestampMicrosecondType, UInt64Type};
+use fluvial_core::LateBatch;
+use fluvial_engine::{Judged, LateRecords};
 use std::sync::Arc;
 
 /// Seconds in microseconds.
@@ -42,4 +44,24 @@ pub(crate) fn numbers(rows: &RecordBatch) -> Vec<Vec<i64>> {
         })
         .collect();
     (0..rows.num_rows()).map(|row| columns.iter().map(|c| c[row]).collect()).collect()
+}
+
+/// Late rows as `(batch, key, time, watermark in seconds)`.
+pub(crate) fn late_records() -> LateRecords {
+    let names = ["batch", "key", "time", "watermark"];
+    let fields = names.map(|name| Field::new(name, DataType::Int64, false));
+    let schema = Arc::new(Schema::new(fields.to_vec()));
+    let made = Arc::clone(&schema);
+    let record = move |judged: &Judged, late: LateBatch| {
+        let rows = numbers(&late.rows);
+        let all = rows
+            .iter()
+            .map(|row| [judged.batch.0 as i64, row[0], row[1], judged.watermark.0 / SECOND]);
+        let all: Vec<[i64; 4]> = all.collect();
+        let column = |at: usize| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(all.iter().map(|row| row[at])))
+        };
+        Ok(RecordBatch::try_new(Arc::clone(&made), (0..4).map(column).collect())?)
+    };
+    LateRecords { schema, record: Arc::new(record) }
 }

@@ -22,23 +22,28 @@ struct Published {
     rows: Vec<Vec<i64>>,
 }
 
-/// Publishes batch `n` as `out/n`.
+/// Publishes batch `n` as `out/n`, or in another folder.
 pub(crate) struct ObjectSink {
     store: Arc<dyn ObjectStore>,
+    folder: &'static str,
     query: Mutex<Option<QueryId>>,
 }
 
 impl ObjectSink {
     pub(crate) fn new(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, query: Mutex::new(None) }
+        Self::in_folder(store, "out")
     }
 
-    fn path(batch: BatchId) -> Path {
-        Path::from(format!("out/{batch}"))
+    pub(crate) fn in_folder(store: Arc<dyn ObjectStore>, folder: &'static str) -> Self {
+        Self { store, folder, query: Mutex::new(None) }
+    }
+
+    fn path(&self, batch: BatchId) -> Path {
+        Path::from(format!("{}/{batch}", self.folder))
     }
 
     async fn newest(&self) -> Result<Option<BatchId>> {
-        let found: Vec<_> = self.store.list(Some(&Path::from("out"))).try_collect().await?;
+        let found: Vec<_> = self.store.list(Some(&Path::from(self.folder))).try_collect().await?;
         let numbers = found.iter().filter_map(|m| m.location.filename()?.parse().ok());
         Ok(numbers.max().map(BatchId))
     }
@@ -46,12 +51,17 @@ impl ObjectSink {
 
 /// What a reader sees: the rows of each batch, in order.
 pub(crate) fn batches(disk: &Disk) -> Vec<(u64, Vec<Vec<i64>>)> {
+    batches_in(disk, "out")
+}
+
+/// The same of another folder.
+pub(crate) fn batches_in(disk: &Disk, folder: &str) -> Vec<(u64, Vec<Vec<i64>>)> {
     let read = |path: &String| {
         let number = path.rsplit('/').next()?.parse().ok()?;
         let published: Published = serde_json::from_slice(&disk.read(path)?).unwrap();
         Some((number, published.rows))
     };
-    let mut batches: Vec<_> = disk.paths_under("out").iter().filter_map(read).collect();
+    let mut batches: Vec<_> = disk.paths_under(folder).iter().filter_map(read).collect();
     batches.sort();
     batches
 }
@@ -74,7 +84,7 @@ impl Sink for ObjectSink {
     async fn open(&self, spec: &SinkSpec) -> Result<Option<BatchId>> {
         let newest = self.newest().await?;
         if let Some(batch) = newest {
-            let bytes = self.store.get(&Self::path(batch)).await?.bytes().await?;
+            let bytes = self.store.get(&self.path(batch)).await?.bytes().await?;
             let published: Published = serde_json::from_slice(&bytes).unwrap();
             if published.query != spec.query {
                 return Err(Error::invalid("this output belongs to another query"));
@@ -103,7 +113,7 @@ impl Sink for ObjectSink {
         let query = self.query.lock().unwrap().clone().expect("open came first");
         let published = Published { query, note: note.0.to_vec(), rows };
         let bytes = serde_json::to_vec(&published).unwrap();
-        let path = Self::path(batch);
+        let path = self.path(batch);
         match self.store.put_opts(&path, bytes.into(), PutMode::Create.into()).await {
             Ok(_) => Ok(CommitOutcome::Committed),
             Err(StoreError::AlreadyExists { .. }) => {

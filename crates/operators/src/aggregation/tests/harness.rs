@@ -17,8 +17,8 @@ use datafusion_physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctio
 use datafusion_physical_expr::expressions::{CastExpr, col, lit};
 use fluvial_conformance::operator::{Contents, TestStore};
 use fluvial_core::{
-    BatchId, BatchInfo, BatchTime, EventTime, EvictWatermark, KeyGroupCount, LateWatermark,
-    Operator, OperatorCounts, OutputMode, PartitionId,
+    BatchId, BatchInfo, BatchTime, EventTime, EvictWatermark, KeyGroupCount, LateHandling,
+    LateWatermark, Operator, OperatorCounts, OutputMode, PartitionId,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,6 +106,7 @@ pub(super) fn info(mode: OutputMode, late: Option<i64>, evict: Option<i64>) -> B
         groups: KeyGroupCount::DEFAULT.all(),
         key_groups: KeyGroupCount::DEFAULT,
         batch_rows: 3,
+        late_rows: LateHandling::Drop,
     }
 }
 

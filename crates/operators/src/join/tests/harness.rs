@@ -14,7 +14,7 @@ use datafusion_physical_expr::expressions::{BinaryExpr, Column, Literal};
 use fluvial_conformance::operator::{Contents, TestStore};
 use fluvial_core::{
     BatchId, BatchInfo, BatchTime, EventDuration, EventTime, EvictWatermark, KeyGroupCount,
-    LateWatermark, Operator, OperatorCounts, OutputMode, PartitionId,
+    LateHandling, LateWatermark, Operator, OperatorCounts, OutputMode, PartitionId,
 };
 use std::sync::Arc;
 
@@ -163,6 +163,7 @@ impl Query {
             groups: KeyGroupCount::DEFAULT.all(),
             key_groups: KeyGroupCount::DEFAULT,
             batch_rows: self.batch_rows,
+            late_rows: LateHandling::Drop,
         }
     }
 

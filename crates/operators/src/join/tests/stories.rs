@@ -155,7 +155,7 @@ fn late_rows_are_dropped_and_counted() {
     let mut query = Query::new(ranged(JoinKind::Full, within(0, 10)));
     let (rows, counts) =
         query.run(&[r(1, 20, 1), r(1, 21, 2)], &[r(1, 20, 3)], marks(Some(20), Some(20)));
-    assert_eq!((rows, counts.rows_dropped_by_watermark), (none(), 2));
+    assert_eq!((rows, counts.rows.late), (none(), 2));
     assert_eq!((counts.rows_total, counts.rows_updated), (1, 1));
 }
 

@@ -111,7 +111,7 @@ proptest! {
                     .filter(|row| late.is_none_or(|late| end(row) > late))
                     .copied()
                     .collect();
-                let dropped = counts.rows_dropped_by_watermark as usize;
+                let dropped = counts.rows.late as usize;
                 prop_assert_eq!(dropped, rows.len() - on_time.len());
                 add(&mut model, &on_time);
                 model.sort();
