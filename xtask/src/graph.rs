@@ -46,6 +46,7 @@ pub(crate) const GRAPH: &[Rule] = &[
             "local-store",
             "sinks",
             "sources",
+            "state-lsm",
             "state-memory",
         ],
         &["sim"],
@@ -60,5 +61,14 @@ pub(crate) const GRAPH: &[Rule] = &[
 ];
 
 /// Crates that take part in a result: they may not look at the world.
-pub(crate) const PURE: &[&str] =
-    &["core", "checkpoint", "state", "state-lsm", "state-memory", "operators", "sources", "sinks", "engine"];
+pub(crate) const PURE: &[&str] = &[
+    "core",
+    "checkpoint",
+    "state",
+    "state-lsm",
+    "state-memory",
+    "operators",
+    "sources",
+    "sinks",
+    "engine",
+];
