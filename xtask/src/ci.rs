@@ -5,8 +5,13 @@ use anyhow::{Result, bail};
 use std::time::Instant;
 
 /// Crates that people take alone, and what must not come with them.
-const SMALL: &[&str] =
-    &["fluvial-core", "fluvial-checkpoint", "fluvial-state", "fluvial-state-lsm", "fluvial-state-memory"];
+const SMALL: &[&str] = &[
+    "fluvial-core",
+    "fluvial-checkpoint",
+    "fluvial-state",
+    "fluvial-state-lsm",
+    "fluvial-state-memory",
+];
 const HEAVY: &[&str] = &["datafusion", "deltalake", "tokio"];
 
 type Step = (&'static str, fn() -> Result<()>);

@@ -46,6 +46,7 @@ pub(crate) const GRAPH: &[Rule] = &[
             "local-store",
             "sinks",
             "sources",
+            "state-lsm",
             "state-memory",
         ],
         &["sim"],

@@ -42,6 +42,9 @@ pub struct SessionSettings {
 pub enum StateBackendKind {
     /// In memory, with deltas and snapshots on the checkpoint's store.
     Memory,
+    /// As sorted runs on the checkpoint's store, read lazily: in bounded memory.
+    #[cfg(feature = "lsm")]
+    Lsm,
     /// The one that [`SessionBuilder::state_backend`](crate::SessionBuilder::state_backend) gave.
     Own,
 }
@@ -51,6 +54,8 @@ impl StateBackendKind {
     pub(crate) fn of_format(format: &str) -> Option<Self> {
         match format {
             "memory" => Some(Self::Memory),
+            #[cfg(feature = "lsm")]
+            "lsm" => Some(Self::Lsm),
             _ => None,
         }
     }
@@ -202,10 +207,12 @@ fn backend(name: &str, value: &str) -> Result<StateBackendKind> {
     let class = value.rsplit('.').next().unwrap_or(value).to_ascii_lowercase();
     match class.as_str() {
         "memory" | "hdfsbackedstatestoreprovider" => Ok(StateBackendKind::Memory),
-        // Spark's RocksDB provider asks for state beyond the heap. There is one backend so far.
+        // Spark lets a query go from one of its providers to the other: both are one of ours.
         "rocksdbstatestoreprovider" => Ok(StateBackendKind::Memory),
+        #[cfg(feature = "lsm")]
+        "lsm" => Ok(StateBackendKind::Lsm),
         "own" => Ok(StateBackendKind::Own),
-        _ => Err(bad(name, value, "memory, or own for the session's own")),
+        _ => Err(bad(name, value, "memory, lsm, or own for the session's own")),
     }
 }
 

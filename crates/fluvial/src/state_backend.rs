@@ -4,6 +4,8 @@ use crate::session::Session;
 use crate::settings::StateBackendKind;
 use crate::storage::Place;
 use fluvial_core::{Error, Result, RunId, StateBackend};
+#[cfg(feature = "lsm")]
+use fluvial_state_lsm::Lsm;
 use fluvial_state_memory::{Budget, MemoryBackend};
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -98,10 +100,24 @@ fn of_kind(
                 None => backend,
             }))
         }
+        #[cfg(feature = "lsm")]
+        (StateBackendKind::Lsm, _) => {
+            let defaults = fluvial_state_lsm::Settings::default();
+            let memory_bytes = session.settings().state_memory.unwrap_or(defaults.memory_bytes);
+            let settings = fluvial_state_lsm::Settings { memory_bytes, ..defaults };
+            let StatePlace { store, folder, run, .. } = place;
+            Ok(Arc::new(match tokio::runtime::Handle::try_current() {
+                // Runs are merged beside the batches.
+                Ok(runtime) => Lsm::with_spawn(store, folder, run, settings, move |task| {
+                    runtime.spawn(task);
+                }),
+                Err(_) => Lsm::new(store, folder, run, settings),
+            }))
+        }
         (StateBackendKind::Own, Some(open)) => open(place),
         (StateBackendKind::Own, None) => Err(Error::invalid(
             "state.backend is \"own\", but the session has no backend of its own: give it one with \
-             Session::builder().state_backend(..), or set state.backend to memory",
+             Session::builder().state_backend(..), or set state.backend to memory or lsm",
         )
         .with_condition("INVALID_SETTING")),
     }
