@@ -1,6 +1,6 @@
 //! Everything that must hold before a change lands.
 
-use crate::{cargo, cargo_output, cargo_with, own_pipeline, peers, s3, simulate, tidy};
+use crate::{cargo, cargo_output, cargo_with, peers, s3, simulate, tidy};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
@@ -25,7 +25,6 @@ const STEPS: &[Step] = &[
     ("features", features),
     ("tests", tests),
     ("a minute of simulation", || simulate(&["--minutes", "1"])),
-    ("the example of a pipeline's own tests", own_pipeline),
     ("the Python reader of Delta", || peers::run(&["delta".to_owned()])),
 ];
 

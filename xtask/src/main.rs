@@ -24,6 +24,7 @@ cargo xtask <command>
   small-crates     what people use alone has no heavy dependencies
   sim [--minutes N] [--seed S] [--query NAME] [--schedule TEXT]
                    simulates crashes, faults and rivals of queries of every kind, and random ones
+  own-pipeline     a crate outside of the workspace that tests its own processor and sink
   kills [N]        kills the program N times (a hundred) in the middle of the clickstream job
   s3               checkpoints and tables on S3, if a server can be had (moto, from PyPI)
   bench [NAME]     the benchmarks, all or those of one file: see docs/src/performance.md
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::check(),
         "small-crates" => ci::small_crates(),
         "sim" => simulate(&refs(&rest)),
+        "own-pipeline" => own_pipeline(),
         "kills" => kills(&rest),
         "s3" => s3::run(),
         "bench" => bench(&rest),

@@ -96,6 +96,7 @@ impl DataFrameWriter {
             comment: None,
             mode,
             schema: &schema,
+            gaps: false,
         };
         let sink = formats::sink(request, self.options).await?.sink;
         let spec = SinkSpec {

@@ -110,6 +110,8 @@ pub(crate) struct SinkRequest<'a> {
     pub(crate) comment: Option<String>,
     pub(crate) mode: OutputMode,
     pub(crate) schema: &'a SchemaRef,
+    /// Whether only some of the batches are published.
+    pub(crate) gaps: bool,
 }
 
 /// Makes the sink of a format.
@@ -148,7 +150,8 @@ fn memory(request: &SinkRequest<'_>, options: Options) -> Result<Output> {
         )
         .with_condition("QUERY_NAME_NOT_SPECIFIED"));
     };
-    let sink = Arc::new(MemorySink::new(name));
+    let sink = MemorySink::new(name);
+    let sink = Arc::new(if request.gaps { sink.with_gaps() } else { sink });
     let table = MemorySinkTable::new(Arc::clone(&sink), Arc::clone(request.schema));
     let context = request.session.context();
     context.deregister_table(name).map_err(from_datafusion)?;

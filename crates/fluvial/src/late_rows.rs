@@ -85,6 +85,7 @@ impl LateRows {
             comment: Some("Rows that came too late".into()),
             mode: OutputMode::Append,
             schema: &late_schema(),
+            gaps: true,
         };
         formats::sink(request, options).await
     }

@@ -1,5 +1,6 @@
 //! The table of a memory sink: what the query has put out so far.
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{MemTable, Session, TableProvider};
@@ -47,7 +48,12 @@ impl TableProvider for MemorySinkTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let rows = self.sink.snapshot();
-        let table = MemTable::try_new(self.schema(), vec![rows])?;
+        // A batch may say less of nulls than the plan does, never more.
+        let rows = rows.into_iter().map(|rows| {
+            let (_, columns, _) = rows.into_parts();
+            Ok(RecordBatch::try_new(self.schema(), columns)?)
+        });
+        let table = MemTable::try_new(self.schema(), vec![rows.collect::<Result<_>>()?])?;
         table.scan(state, projection, filters, limit).await
     }
 }

@@ -176,6 +176,7 @@ impl DataStreamWriter {
                     comment: self.comment,
                     mode,
                     schema: plan.schema(),
+                    gaps: false,
                 };
                 formats::sink(request, self.options).await?
             }

@@ -16,13 +16,16 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Blocks in the order in which they came.
+type Queue = VecDeque<(Weak<Run>, u32)>;
+
 /// What all stores of a process hold.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: i64,
     used: AtomicI64,
     next: AtomicUsize,
-    blocks: [Mutex<VecDeque<(Weak<Run>, u32)>>; SHARDS],
+    blocks: [Mutex<Queue>; SHARDS],
 }
 
 impl Budget {

@@ -91,7 +91,7 @@ pub(crate) async fn merge(
                 }
                 since += 1;
                 if let Some(spill) = spill.as_deref_mut()
-                    && since % BREATH == 0
+                    && since.is_multiple_of(BREATH)
                 {
                     spill.take(&mut builder).await?;
                     breathe().await;

@@ -48,7 +48,7 @@ impl Parts {
             _ => groups.is_empty(),
         };
         let genesis = version == StateVersion(0) && snapshots.is_empty();
-        if !(apart && ends) && !genesis {
+        if !(apart && ends || genesis) {
             return Err(Error::invalid(format!(
                 "the snapshots of version {version} of state {id} do not hold each of the key \
                  groups {groups} once"

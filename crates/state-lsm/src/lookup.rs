@@ -9,6 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
+/// A block, and the number of separators in it before a key.
+type Separators = (u32, Result<u32, Unread>);
+
 /// The hash of a key.
 pub(crate) fn hash(key: &[u8]) -> u64 {
     xxh3_64(key)
@@ -128,7 +131,8 @@ impl Search<'_> {
         let (meta, index) = (&live.run.meta, &live.run.tail.index);
         let whole = live.clip == meta_groups(live);
         // The block of the last key, and the number of separators before that key.
-        let (mut until, mut open): (u32, Option<(u32, Result<u32, Unread>)>) = (0, None);
+        let mut until = 0;
+        let mut open: Option<Separators> = None;
         let keys = self.keys;
         rows.retain(|row| {
             let key = keys.value(row.at as usize);

@@ -137,7 +137,7 @@ impl Arena {
         let flags = state.byte() | if fits { 0 } else { LONG };
         let header = Header { flags, key: key.len(), room: bytes.len(), value: counted(value) };
         let length = header.record();
-        if !self.blocks.last().is_some_and(|b| b.bytes.capacity() - b.bytes.len() >= length) {
+        if self.blocks.last().is_none_or(|b| b.bytes.capacity() - b.bytes.len() < length) {
             self.open_block(length);
         }
         let number = self.blocks.len() - 1;

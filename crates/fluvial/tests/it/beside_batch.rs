@@ -221,7 +221,9 @@ async fn a_join_of_streams_is_a_join() {
             session.context().register_table("r", frame.into_view()).unwrap();
             let frame = session.sql(&select).await.unwrap();
             // Two rows that wait when all is over: what was before them leaves.
-            let far = Row { k: Some("far".into()), f: None, at: FAR, v: None };
+            // Their values are there, and fulfil every condition: rows that cannot match do not move the
+            // watermark.
+            let far = Row { k: Some("far".into()), f: None, at: FAR, v: Some(9) };
             let sources: [(&MemorySource, &[Row]); 2] = [(&l, &left), (&r, &right)];
             let mode = OutputMode::Append;
             let mut found = streamed(&session, frame, mode, &mut random, &sources, &[far]).await;

@@ -107,7 +107,8 @@ fn damage_is_on_the_line_and_not_on_the_disk() {
         let first = block_on(read());
         assert_eq!(first.len(), if fault == Fault::Cut { 1 } else { 3 });
         assert!(first != "abc", "{first:?} is damaged, as {expected} would be");
-        let second = block_on(ranges.get_ranges(&path, &[0..3])).unwrap();
+        let second =
+            block_on(ranges.get_ranges(&path, &[std::ops::Range { start: 0, end: 3 }])).unwrap();
         assert!(second[0] != "abc", "{second:?}");
         assert_eq!(block_on(read()), "abc");
     }

@@ -134,7 +134,7 @@ fn work(arguments: &Arguments, shared: &Shared) {
             Some(Err(error)) => return shared.fail(error),
             // Every other turn is a random query, once each of ours has had its first.
             None if turn < gallery.len() => gallery[turn].clone(),
-            None if turn % 2 == 0 => random_query(arguments.seed + turn as u64),
+            None if turn.is_multiple_of(2) => random_query(arguments.seed + turn as u64),
             None => gallery[(turn / 2) % gallery.len()].clone(),
         };
         if let Err(failure) = one(arguments.seed, turn, &query, &input, shared) {

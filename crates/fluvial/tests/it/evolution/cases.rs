@@ -86,6 +86,7 @@ const fn setting(
 pub(super) const ELSEWHERE: &[&str] = &[
     "order in which named sources or named operators are written down",
     "the state backend's format",
+    "another grouping key becomes event time, or none is any more",
 ];
 
 const LIMITS: &str =
@@ -306,7 +307,7 @@ pub(super) const CASES: &[Case] = &[
         Refused(CONFIG, &["window", "was", "and is"]),
     ),
     setting(
-        "watermark policy, number of key groups",
+        "watermark policy and scope, number of key groups",
         &[("watermark.policy", "max")],
         Ignored("the watermark policy"),
     ),

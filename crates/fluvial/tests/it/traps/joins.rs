@@ -3,6 +3,9 @@
 use super::{Job, NOTHING, at};
 use fluvial::OutputMode;
 
+/// What comes in one batch: rows of each input, as seconds.
+type Batch = [(&'static str, &'static [i64])];
+
 fn two(sql: &'static str) -> Job {
     Job::new(&[("a", "0 seconds"), ("b", "0 seconds")], OutputMode::Append, sql)
 }
@@ -37,7 +40,7 @@ async fn b3_rows_that_expire_at_once_meet_their_batch() {
 async fn b6_nothing_comes_out_with_nulls_while_a_partner_may_still_come() {
     let sql = "SELECT unix_timestamp(a.t) AS l, unix_timestamp(b.t) AS r FROM a LEFT JOIN b \
                ON a.k = b.k AND b.t >= a.t AND b.t <= a.t + INTERVAL 3 SECONDS";
-    let orders: [&[&[(&str, &[i64])]]; 3] = [
+    let orders: [&[Batch]; 3] = [
         &[&[("a", &[17]), ("b", &[19, 19, 19])]],
         &[&[("a", &[17])], &[("b", &[19, 19, 19])]],
         &[&[("b", &[19, 19])], &[("a", &[17]), ("b", &[19])]],

@@ -88,6 +88,9 @@ struct Before {
     last: ValueState<(Option<f64>, Option<String>)>,
 }
 
+/// Of each key: how many rows came, and what the last of them said.
+type Model = BTreeMap<String, (i64, (Option<f64>, Option<String>))>;
+
 fn said(last: Option<(Option<f64>, Option<String>)>) -> String {
     match last {
         None => "nothing".to_owned(),
@@ -130,7 +133,7 @@ fn check(
         Transform::new(Before::default(), output, TimeMode::None, OutputMode::Update).unwrap();
     let rows = batch(columns, &[], 0).schema();
     let mut tester = TransformTester::new(transform, rows, keys).unwrap();
-    let mut model: BTreeMap<String, (i64, (Option<f64>, Option<String>))> = BTreeMap::new();
+    let mut model: Model = BTreeMap::new();
     let mut from = 0;
     for rows in batches {
         let out = tester.run_batch(&batch(columns, rows, from)).unwrap();
