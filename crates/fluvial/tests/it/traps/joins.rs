@@ -4,7 +4,7 @@ use super::{Job, NOTHING, at};
 use fluvial::OutputMode;
 
 /// What comes in one batch: rows of each input, as seconds.
-type Batch = [(&'static str, &'static [i64])];
+type Batch = &'static [(&'static str, &'static [i64])];
 
 fn two(sql: &'static str) -> Job {
     Job::new(&[("a", "0 seconds"), ("b", "0 seconds")], OutputMode::Append, sql)
