@@ -56,6 +56,11 @@ impl Sink for Buggy {
     }
 
     async fn writer(&self, batch: BatchId, partition: PartitionId) -> Result<Box<dyn SinkWriter>> {
+        // Files are named after the batch: the new number is in them, too.
+        let batch = match self.bug {
+            Bug::Repeats => BatchId(*self.next.lock().unwrap()),
+            _ => batch,
+        };
         self.inner.writer(batch, partition).await
     }
 
