@@ -1,4 +1,4 @@
-//! The one memory budget of a process: who holds how much, and which blocks are dropped.
+//! The memory budget of a backend: who holds how much, and which blocks are dropped.
 
 use crate::run::Run;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Blocks in the order in which they came.
 type Queue = VecDeque<(Weak<Run>, u32)>;
 
-/// What all stores of a process hold.
+/// What all stores of a backend hold.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: i64,
