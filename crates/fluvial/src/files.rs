@@ -15,7 +15,7 @@ use fluvial_sources::{
 use std::sync::Arc;
 
 /// The formats of files that can be read.
-pub(crate) const FORMATS: &[&str] = &["json", "csv", "text", "parquet"];
+pub(crate) const FORMATS: &[&str] = &["json", "csv", "text", "parquet", "cloudfiles"];
 
 /// Describes a stream of files. The files that are there are looked at now: for the columns that
 /// come from folders, and for the schema if it is not given.
@@ -27,6 +27,7 @@ pub(crate) async fn stream(
     mut options: Options,
     infer: SchemaInference,
 ) -> Result<Arc<dyn StreamDefinition>> {
+    let (auto, format) = auto_loader(format, &mut options)?;
     let format: FileFormat = format.parse()?;
     let (store, base, path) = session.storage().look(path)?;
     let place = FilePlace::new(store, &base, &path)?;
@@ -41,6 +42,23 @@ pub(crate) async fn stream(
     }
     let case = settings.case;
     let given = schema.is_some();
+    let versions = match options.peek("schemaLocation") {
+        Some(location) if auto && !given => {
+            let (store, _, folder) = session.storage().look(location)?;
+            let folder = object_store::path::Path::parse(folder.trim_matches('/'))
+                .map_err(|e| Error::invalid("schemaLocation is no path").with_source(e))?;
+            Some((store, folder))
+        }
+        _ => None,
+    };
+    if auto && !given && versions.is_none() && format != FileFormat::Text {
+        return Err(Error::invalid(
+            "cloudFiles needs a schema, or a folder for the one that it finds: set \
+             cloudFiles.schemaLocation",
+        )
+        .with_condition("SCHEMA_REQUIRED"));
+    }
+    let infer = if versions.is_some() { SchemaInference::Allowed } else { infer };
     if !given && format != FileFormat::Text && infer == SchemaInference::Refused {
         return Err(Error::invalid(
             "a stream over files needs a schema: schema(\"a STRING, b INT\"), or set \
@@ -56,6 +74,8 @@ pub(crate) async fn stream(
         data: schema,
         schema: None,
         metadata: false,
+        auto,
+        versions,
     };
     let trial = Storage::temporary("schema")?;
     let trial = SourceFolder { store: trial.store, folder: trial.path };
@@ -80,6 +100,27 @@ struct FileDefinition {
     schema: Option<SchemaRef>,
     /// Whether `_metadata` is among them.
     metadata: bool,
+    /// Whether it is an Auto Loader.
+    auto: bool,
+    /// Where it keeps the versions of its schema.
+    versions: Option<(Arc<dyn object_store::ObjectStore>, object_store::path::Path)>,
+}
+
+/// Whether a stream is an Auto Loader, and its format: `cloudFiles` takes its options with that
+/// prefix or without it; `read_files` is one if it says where the schema is kept.
+fn auto_loader(format: &str, options: &mut Options) -> Result<(bool, String)> {
+    if !format.eq_ignore_ascii_case("cloudFiles") {
+        return Ok((options.peek("schemaLocation").is_some(), format.to_owned()));
+    }
+    const PREFIX: &str = "cloudFiles.";
+    for (name, text) in options.take_prefixed(PREFIX) {
+        options.set(&name[PREFIX.len()..], text);
+    }
+    let format = options.take("format").ok_or_else(|| {
+        Error::invalid("cloudFiles needs the format of the files: set cloudFiles.format to json")
+            .with_condition("MISSING_OPTION")
+    })?;
+    Ok((true, format))
 }
 
 impl FileDefinition {
@@ -89,6 +130,11 @@ impl FileDefinition {
             .name_case(self.case)
             .log(log.store, log.folder);
         let builder = if self.metadata { builder.with_metadata_column() } else { builder };
+        let builder = if self.auto { builder.auto_loader() } else { builder };
+        let builder = match &self.versions {
+            Some((store, folder)) => builder.schema_versions(store.clone(), folder.clone()),
+            None => builder,
+        };
         match (&self.data, infer) {
             (Some(schema), _) => builder.schema(schema.as_ref().clone()),
             (None, SchemaInference::Allowed) => builder.infer_schema(),

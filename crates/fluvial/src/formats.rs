@@ -14,7 +14,8 @@ use fluvial_sinks::{ConsoleSink, FileOptions, FileSink, MemorySink, NoopSink, Tr
 use fluvial_sources::{RateMicroBatchSource, RateSource};
 use std::sync::Arc;
 
-const STREAM_FORMATS: &[&str] = &["json", "csv", "text", "parquet", "rate", "rate-micro-batch"];
+const STREAM_FORMATS: &[&str] =
+    &["json", "csv", "text", "parquet", "cloudFiles", "rate", "rate-micro-batch"];
 const SINK_FORMATS: &[&str] = &["delta", "parquet", "json", "csv", "memory", "console", "noop"];
 
 /// Describes a stream of a format.

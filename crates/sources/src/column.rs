@@ -7,8 +7,8 @@ mod values;
 
 pub(crate) use values::{Bits, Bytes, MAX_BYTES, Numbers};
 
+use crate::text::pattern::{Pattern, Times};
 use crate::text::timestamp::Reading;
-use crate::text::zone::Zone;
 use arrow::array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, TimestampMicrosecondType,
@@ -33,8 +33,9 @@ pub(crate) enum Column {
     Float32(Numbers<Float32Type>),
     Float64(Numbers<Float64Type>),
     Decimal(Numbers<Decimal128Type>, u8, i8),
-    Date(Numbers<Date32Type>),
-    Timestamp(Numbers<TimestampMicrosecondType>, Reading),
+    /// With the form that the user gave.
+    Date(Numbers<Date32Type>, Option<Arc<Pattern>>),
+    Timestamp(Numbers<TimestampMicrosecondType>, Reading, Option<Arc<Pattern>>),
     Utf8(Bytes),
     Binary(Bytes),
     List(Box<List>),
@@ -104,20 +105,20 @@ macro_rules! with_numbers {
             Column::Float32($numbers) => $do,
             Column::Float64($numbers) => $do,
             Column::Decimal($numbers, ..) => $do,
-            Column::Date($numbers) => $do,
-            Column::Timestamp($numbers, _) => $do,
+            Column::Date($numbers, _) => $do,
+            Column::Timestamp($numbers, ..) => $do,
             $($other)*
         }
     };
 }
 
 impl Column {
-    /// An empty column of a type; times without a zone are in `zone`.
+    /// An empty column of a type, of values written as `times` says.
     ///
     /// # Errors
     ///
     /// `Invalid` (`UNSUPPORTED_DATATYPE`) if text formats have no such values.
-    pub(crate) fn new(data_type: &DataType, zone: Zone) -> Result<Self> {
+    pub(crate) fn new(data_type: &DataType, times: &Times) -> Result<Self> {
         let nulls = || NullBufferBuilder::new(0);
         Ok(match data_type {
             DataType::Null => Self::Void(0),
@@ -129,10 +130,13 @@ impl Column {
             DataType::Float32 => Self::Float32(Numbers::new()),
             DataType::Float64 => Self::Float64(Numbers::new()),
             DataType::Decimal128(p, s) => Self::Decimal(Numbers::new(), *p, *s),
-            DataType::Date32 => Self::Date(Numbers::new()),
+            DataType::Date32 => Self::Date(Numbers::new(), times.date.clone()),
             DataType::Timestamp(TimeUnit::Microsecond, utc) => match utc.as_deref() {
-                None => Self::Timestamp(Numbers::new(), Reading::Local),
-                Some("UTC" | "+00:00") => Self::Timestamp(Numbers::new(), Reading::Instant(zone)),
+                None => Self::Timestamp(Numbers::new(), Reading::Local, times.local.clone()),
+                Some("UTC" | "+00:00") => {
+                    let reading = Reading::Instant(times.zone);
+                    Self::Timestamp(Numbers::new(), reading, times.timestamp.clone())
+                }
                 Some(_) => return Err(unsupported(data_type)),
             },
             DataType::Utf8 => Self::Utf8(Bytes::new()),
@@ -141,21 +145,21 @@ impl Column {
                 field: field.clone(),
                 offsets: vec![0],
                 nulls: nulls(),
-                items: Self::new(field.data_type(), zone)?,
+                items: Self::new(field.data_type(), times)?,
             })),
             DataType::Struct(fields) => Self::Struct(Box::new(Struct {
                 fields: fields.clone(),
                 nulls: nulls(),
-                children: columns(fields, zone)?,
+                children: columns(fields, times)?,
             })),
             DataType::Map(entries, _) => {
-                Self::Map(Box::new(Self::new_map(data_type, entries, zone)?))
+                Self::Map(Box::new(Self::new_map(data_type, entries, times)?))
             }
             _ => return Err(unsupported(data_type)),
         })
     }
 
-    fn new_map(data_type: &DataType, entries: &FieldRef, zone: Zone) -> Result<Map> {
+    fn new_map(data_type: &DataType, entries: &FieldRef, times: &Times) -> Result<Map> {
         match entries.data_type() {
             DataType::Struct(fields)
                 if fields.len() == 2 && *fields[0].data_type() == DataType::Utf8 =>
@@ -166,7 +170,7 @@ impl Column {
                     offsets: vec![0],
                     nulls: NullBufferBuilder::new(0),
                     keys: Bytes::new(),
-                    values: Self::new(fields[1].data_type(), zone)?,
+                    values: Self::new(fields[1].data_type(), times)?,
                 })
             }
             _ => Err(unsupported(data_type)),
@@ -246,11 +250,11 @@ impl Column {
             Self::Decimal(numbers, precision, scale) => {
                 Arc::new(numbers.finish().with_precision_and_scale(*precision, *scale)?)
             }
-            Self::Date(numbers) => Arc::new(numbers.finish()),
-            Self::Timestamp(numbers, Reading::Instant(_)) => {
+            Self::Date(numbers, _) => Arc::new(numbers.finish()),
+            Self::Timestamp(numbers, Reading::Instant(_), _) => {
                 Arc::new(numbers.finish().with_timezone("UTC"))
             }
-            Self::Timestamp(numbers, Reading::Local) => Arc::new(numbers.finish()),
+            Self::Timestamp(numbers, Reading::Local, _) => Arc::new(numbers.finish()),
             Self::Utf8(bytes) => Arc::new(bytes.finish_text()?),
             Self::Binary(bytes) => {
                 let (offsets, values, nulls) = bytes.parts();
@@ -290,8 +294,8 @@ impl Struct {
 }
 
 /// One empty column for each field.
-pub(crate) fn columns(fields: &Fields, zone: Zone) -> Result<Vec<Column>> {
-    fields.iter().map(|field| new_for(field, zone)).collect()
+pub(crate) fn columns(fields: &Fields, times: &Times) -> Result<Vec<Column>> {
+    fields.iter().map(|field| new_for(field, times)).collect()
 }
 
 /// An empty column for a field.
@@ -299,8 +303,8 @@ pub(crate) fn columns(fields: &Fields, zone: Zone) -> Result<Vec<Column>> {
 /// # Errors
 ///
 /// `Invalid` (`UNSUPPORTED_DATATYPE`), naming the field.
-pub(crate) fn new_for(field: &Field, zone: Zone) -> Result<Column> {
-    Column::new(field.data_type(), zone).map_err(|e| e.at(format!("column `{}`", field.name())))
+pub(crate) fn new_for(field: &Field, times: &Times) -> Result<Column> {
+    Column::new(field.data_type(), times).map_err(|e| e.at(format!("column `{}`", field.name())))
 }
 
 fn unsupported(data_type: &DataType) -> Error {

@@ -11,9 +11,11 @@
 //! A path is read once, whatever becomes of the file later. Modification times decide the order
 //! only (and, with `maxFileAge`, which old files are left out).
 
+mod auto;
 mod builder;
 mod clean;
 mod entry;
+mod evolve;
 mod fetch;
 mod glob;
 mod infer;
@@ -27,6 +29,8 @@ mod order;
 mod partition;
 mod place;
 mod read;
+mod schema_log;
+mod seen;
 mod split;
 
 pub use builder::FileSourceBuilder;
@@ -39,13 +43,17 @@ pub(crate) use read::later;
 pub(crate) use split::Grain;
 
 use crate::format::FileFormat;
+use crate::format::unknown::UNKNOWN_FIELD;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
+use auto::Incremental;
 use entry::{Entry, FileEntry};
+use evolve::Evolve;
 use fluvial_core::{
     Error, Frontier, LogRef, Offset, PlanRequest, ReadLimit, Result, RowStream, Source,
     SourceRange, Split,
 };
+use futures::StreamExt;
 use ledger::{Attempt, Ledger};
 use memory::{Choice, Memory};
 use options::{Clean, FileOptions};
@@ -68,7 +76,22 @@ struct Inner {
     ledger: Ledger,
     memory: Mutex<Memory>,
     cleaned: Mutex<Cleaned>,
+    tail: Mutex<Tail>,
+    /// How the schema grows, if it does.
+    evolve: Option<Evolve>,
 }
+
+/// What is known of the order in which files arrive, in this process.
+#[derive(Debug, Default, Clone, Copy)]
+struct Tail {
+    /// Listings of the tail since the last full one.
+    partial: u32,
+    /// Whether the last full listing found nothing new before what was taken.
+    ordered: bool,
+}
+
+/// After so many listings of the tail there is a full one.
+const PARTIAL_LISTINGS: u32 = 7;
 
 /// What was released already, in this process.
 #[derive(Debug, Default, Clone, Copy)]
@@ -103,6 +126,28 @@ impl Inner {
     }
 }
 
+impl Inner {
+    /// The rows; a column that the schema has not makes it grow before the batch fails.
+    fn growing(self: Arc<Self>, rows: RowStream, entry: Arc<Entry>) -> RowStream {
+        if self.evolve.is_none() {
+            return rows;
+        }
+        rows.then(move |batch| {
+            let (inner, entry) = (self.clone(), entry.clone());
+            async move {
+                match (batch, &inner.evolve) {
+                    (Err(error), Some(evolve)) if error.condition() == Some(UNKNOWN_FIELD) => {
+                        let FileReader { place, decoder, .. } = &inner.reader;
+                        Err(evolve.grow(place, decoder, &entry.files, error).await)
+                    }
+                    (batch, _) => batch,
+                }
+            }
+        })
+        .boxed()
+    }
+}
+
 impl FileSource {
     /// A description of a source of `format` at `place`, to be completed and opened.
     pub fn builder(place: FilePlace, format: FileFormat) -> FileSourceBuilder {
@@ -117,8 +162,45 @@ impl FileSource {
         &self.inner.reader.place
     }
 
+    /// The files that are there: all of them, or those beyond what was taken.
     async fn list(&self) -> Result<Vec<FileEntry>> {
-        listing::list(self.place(), &self.options).await
+        let incremental = self.options.auto.as_ref().map(|auto| auto.incremental);
+        let incremental = incremental.unwrap_or_default();
+        let mut tail = *self.tail();
+        let wanted = incremental == Incremental::Always
+            || (incremental == Incremental::Auto && tail.ordered);
+        let greatest = self.inner.memory().head().and_then(|head| head.greatest.clone());
+        let plain = self.place().patterns.is_empty();
+        if let Some(greatest) =
+            greatest.filter(|_| wanted && plain && tail.partial < PARTIAL_LISTINGS)
+        {
+            let found = listing::list_after(self.place(), &self.options, &greatest).await?;
+            self.tail().partial += 1;
+            return Ok(found);
+        }
+        let found = listing::list(self.place(), &self.options).await?;
+        tail = Tail { partial: 0, ordered: self.inner.memory().are_beyond(&found) };
+        *self.tail() = tail;
+        Ok(found)
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.inner.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first plan of a source that does not read what is there already: it takes all that,
+    /// and reads nothing.
+    async fn skip_existing(&self, request: &PlanRequest<'_>) -> Result<Option<SourceRange>> {
+        let found = listing::list(self.place(), &self.options).await?;
+        let attempt = Attempt { batch: request.batch, run: request.run };
+        let (log, entry) = self.inner.ledger.skip(attempt, &found).await?;
+        let end = Offset::of(&Position { log_offset: entry.log_offset })?;
+        Ok(Some(SourceRange {
+            start: request.start.clone(),
+            end,
+            splits: Vec::new(),
+            log: Some(log),
+        }))
     }
 
     /// The files of the next batch.
@@ -147,12 +229,13 @@ impl FileSource {
             let pieces = split::pieces(&split, &entry.files)?;
             let pieces: Vec<_> = pieces.into_iter().map(|(f, range)| (f.clone(), range)).collect();
             let schema = Arc::new(inner.reader.schema.project(&projection)?);
+            let reader = inner.clone();
             let rows = chain(
                 pieces
                     .into_iter()
-                    .map(move |(file, range)| inner.reader.read(&file, range, &projection)),
+                    .map(move |(file, range)| reader.reader.read(&file, range, &projection)),
             );
-            Ok(coalesce(rows, schema))
+            Ok(inner.growing(coalesce(rows, schema), entry))
         })
     }
 
@@ -182,7 +265,10 @@ fn log_of(range: &SourceRange) -> Result<&LogRef> {
 #[async_trait]
 impl Source for FileSource {
     fn description(&self) -> String {
-        format!("FileStreamSource[{}]", self.place())
+        match self.options.auto {
+            None => format!("FileStreamSource[{}]", self.place()),
+            Some(_) => format!("CloudFilesSource[{}]", self.place()),
+        }
     }
 
     fn kind(&self) -> &str {
@@ -218,6 +304,10 @@ impl Source for FileSource {
                 start.log_offset
             )));
         }
+        let existing = self.options.auto.as_ref().is_none_or(|auto| auto.existing);
+        if stands < 0 && !existing {
+            return self.skip_existing(&request).await;
+        }
         let files = self.choose(&request).await?;
         if files.is_empty() {
             return Ok(None);
@@ -240,7 +330,9 @@ impl Source for FileSource {
             if head == Some(log) {
                 return Ok(());
             }
-            if head == entry.previous.as_ref() {
+            let follows = head == entry.previous.as_ref();
+            // What the first entry skips is in its parts.
+            if follows && (head.is_some() || entry.parts.is_empty()) {
                 memory.advance(log, &entry);
                 return Ok(());
             }

@@ -4,29 +4,38 @@
 
 mod compression;
 mod csv;
+mod encoding;
 mod infer;
 pub(crate) mod json;
 mod lines;
 mod mode;
 pub(crate) mod parquet;
+mod separated;
 mod stream;
 mod text;
+pub(crate) mod unknown;
 
 use crate::file::{Grain, PlannedFile};
-use crate::text::zone::Zone;
+use crate::text::pattern::{Times, UTC_TIMES};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Fields};
+use bytes::Bytes;
 use compression::Compression;
 use csv::{CSV_OPTIONS, CsvLines, CsvOptions, Records};
+use encoding::{ENCODING_OPTIONS, Encoding};
 use fluvial_core::options::nearest;
 use fluvial_core::{Error, NameCase, Options, Result, RowStream};
+use futures::stream::BoxStream;
 use json::{JSON_OPTIONS, JsonLines, JsonOptions};
-use lines::Lines;
+use lines::{DecodeLine, Lines};
+use parquet::Columns;
+use separated::Separated;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
-use text::TextLines;
+use text::{TEXT_OPTIONS, TextLines, TextOptions};
+use unknown::Unknown;
 
 /// Batches that are ready.
 pub(crate) type Batches = VecDeque<RecordBatch>;
@@ -38,6 +47,9 @@ pub(crate) trait Decode: Send {
 
     /// Takes the end of the file.
     fn end(&mut self, out: &mut Batches) -> Result<()>;
+
+    /// Gives the rows of all whole records so far: no more bytes can be had.
+    fn interrupt(&mut self, out: &mut Batches) -> Result<()>;
 }
 
 /// A format of files.
@@ -93,58 +105,81 @@ impl fmt::Display for FileFormat {
 /// A format with its options.
 #[derive(Debug, Clone)]
 pub(crate) enum FileDecoder {
-    Json(JsonOptions),
-    Csv(CsvOptions),
-    Parquet(NameCase),
-    Text,
+    Json(JsonOptions, Encoding),
+    Csv(CsvOptions, Encoding),
+    Parquet(Columns),
+    Text(TextOptions, Encoding),
 }
 
 impl FileDecoder {
     /// Takes the options of a format out.
     pub(crate) fn take(format: FileFormat, options: &mut Options, case: NameCase) -> Result<Self> {
-        if format != FileFormat::Parquet {
-            for name in ["encoding", "charset"] {
-                options.take_with(name, "UTF-8", |text| {
-                    matches!(text.to_uppercase().as_str(), "UTF-8" | "UTF8").then_some(())
-                })?;
-            }
-        }
         match format {
-            FileFormat::Json => JsonOptions::take(options).map(Self::Json),
-            FileFormat::Csv => CsvOptions::take(options, case).map(Self::Csv),
+            FileFormat::Json => {
+                Ok(Self::Json(JsonOptions::take(options)?, Encoding::take(options)?))
+            }
+            FileFormat::Csv => {
+                Ok(Self::Csv(CsvOptions::take(options, case)?, Encoding::take(options)?))
+            }
             FileFormat::Parquet => {
                 options.refuse(&["datetimeRebaseMode", "int96RebaseMode"])?;
-                Ok(Self::Parquet(case))
+                Ok(Self::Parquet(Columns { case, stop: false }))
             }
-            FileFormat::Text => text::take(options).map(|()| Self::Text),
+            FileFormat::Text => {
+                Ok(Self::Text(TextOptions::take(options)?, Encoding::take(options)?))
+            }
         }
     }
 
     /// The names of the options of this format.
-    pub(crate) fn option_names(&self) -> &'static [&'static str] {
+    pub(crate) fn option_names(&self) -> Vec<&'static str> {
+        let own = match self {
+            Self::Json(..) => JSON_OPTIONS,
+            Self::Csv(..) => CSV_OPTIONS,
+            Self::Text(..) => TEXT_OPTIONS,
+            Self::Parquet(_) => return Vec::new(),
+        };
+        [own, &ENCODING_OPTIONS].concat()
+    }
+
+    /// Says what becomes of what no column takes, and whether names have a case.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the format cannot do that.
+    pub(crate) fn set_unknown(&mut self, unknown: &Unknown, insensitive: bool) -> Result<()> {
         match self {
-            Self::Json(_) => JSON_OPTIONS,
-            Self::Csv(_) => CSV_OPTIONS,
-            Self::Parquet(_) | Self::Text => &[],
+            Self::Json(options, _) => options.set_unknown(unknown, insensitive),
+            Self::Csv(options, _) => options.set_unknown(unknown, insensitive),
+            Self::Parquet(columns) => columns.stop = unknown.stop,
+            Self::Text(..) => {}
         }
+        if unknown.has_column() && matches!(self, Self::Parquet(_) | Self::Text(..)) {
+            return Err(Error::invalid(
+                "only JSON and CSV have a column of rescued data: remove rescuedDataColumn, or \
+                 set schemaEvolutionMode to addNewColumns, failOnNewColumns or none",
+            )
+            .with_condition("OPTION_NOT_SUPPORTED"));
+        }
+        Ok(())
     }
 
     /// Checks that columns of these types can be read.
     pub(crate) fn check(&self, fields: &Fields) -> Result<()> {
         match self {
-            Self::Json(options) => options.check(fields),
-            Self::Csv(options) => options.check(fields),
+            Self::Json(options, _) => options.check(fields),
+            Self::Csv(options, _) => options.check(fields),
             Self::Parquet(_) => Ok(()),
-            Self::Text => text::check(fields),
+            Self::Text(..) => text::check(fields),
         }
     }
 
-    /// The zone of times that name none.
-    pub(crate) fn zone(&self) -> Zone {
+    /// How dates and times are written.
+    pub(crate) fn times(&self) -> &Times {
         match self {
-            Self::Json(options) => options.zone(),
-            Self::Csv(options) => options.zone(),
-            Self::Parquet(_) | Self::Text => Zone::UTC,
+            Self::Json(options, _) => options.times(),
+            Self::Csv(options, _) => options.times(),
+            Self::Parquet(_) | Self::Text(..) => &UTC_TIMES,
         }
     }
 
@@ -152,7 +187,7 @@ impl FileDecoder {
     pub(crate) fn grain(&self) -> Grain {
         match self {
             Self::Parquet(_) => Grain::Bytes,
-            Self::Json(_) | Self::Csv(_) | Self::Text => Grain::File,
+            Self::Json(..) | Self::Csv(..) | Self::Text(..) => Grain::File,
         }
     }
 
@@ -167,24 +202,71 @@ impl FileDecoder {
     ) -> Result<RowStream> {
         let place = file.place().to_owned();
         let decoder: Box<dyn Decode> = match self {
-            Self::Parquet(case) => {
-                return Ok(parquet::open(file, range, fields, projection, *case));
+            Self::Parquet(columns) => {
+                return Ok(parquet::open(file, range, fields, projection, *columns));
             }
-            Self::Json(options) => {
+            Self::Json(options, _) => {
                 let decoder = JsonLines::new(options, fields, projection, place.clone())?;
-                Box::new(Lines::new(decoder, place.clone()))
+                let cut = Cut::new(options.multi_line, options.separator.as_deref());
+                cut.decoder(decoder, place.clone())
             }
-            Self::Csv(options) => {
+            Self::Csv(options, _) => {
                 let decoder = CsvLines::new(options, fields, projection, place.clone())?;
-                if options.multi_line {
-                    Box::new(Records::new(decoder, options.quotes(), place.clone()))
-                } else {
-                    Box::new(Lines::new(decoder, place.clone()))
-                }
+                options.cut(decoder, place.clone())
             }
-            Self::Text => Box::new(Lines::new(TextLines::new(fields, projection), place.clone())),
+            Self::Text(options, _) => {
+                let decoder = TextLines::new(fields, projection);
+                let cut = Cut::new(options.whole, options.separator.as_deref());
+                cut.decoder(decoder, place.clone())
+            }
         };
-        let chunks = Compression::of(&place)?.decompress(file.stream(), place)?;
-        Ok(stream::decode(chunks, decoder))
+        Ok(stream::decode(self.text(&file)?, decoder))
+    }
+
+    /// The bytes of a file of text, decompressed and in UTF-8.
+    fn text(&self, file: &PlannedFile) -> Result<BoxStream<'static, Result<Bytes>>> {
+        let place = file.place().to_owned();
+        let encoding = match self {
+            Self::Json(_, encoding) | Self::Csv(_, encoding) | Self::Text(_, encoding) => *encoding,
+            Self::Parquet(_) => Encoding::Utf8,
+        };
+        let bytes = Compression::of(&place)?.decompress(file.stream(), place)?;
+        Ok(encoding.decode(bytes))
+    }
+}
+
+/// Where a file of text is cut into records.
+#[derive(Debug, Clone, Copy)]
+enum Cut<'a> {
+    Lines,
+    After(&'a str),
+    Nowhere,
+}
+
+impl<'a> Cut<'a> {
+    fn new(whole: bool, separator: Option<&'a str>) -> Self {
+        match separator {
+            _ if whole => Self::Nowhere,
+            Some(separator) => Self::After(separator),
+            None => Self::Lines,
+        }
+    }
+
+    fn decoder<D: DecodeLine + 'static>(self, rows: D, place: String) -> Box<dyn Decode> {
+        match self {
+            Self::Lines => Box::new(Lines::new(rows, place)),
+            Self::After(separator) => Box::new(Separated::new(rows, separator, place)),
+            Self::Nowhere => Box::new(Separated::whole(rows, place)),
+        }
+    }
+}
+
+impl CsvOptions {
+    fn cut<D: DecodeLine + 'static>(&self, rows: D, place: String) -> Box<dyn Decode> {
+        match &self.separator {
+            Some(separator) => Cut::After(separator).decoder(rows, place),
+            None if self.multi_line => Box::new(Records::new(rows, self.quotes(), place)),
+            None => Cut::Lines.decoder(rows, place),
+        }
     }
 }

@@ -3,10 +3,12 @@
 pub(crate) mod base64;
 pub(crate) mod date;
 pub(crate) mod decimal;
+pub(crate) mod pattern;
 pub(crate) mod timestamp;
 pub(crate) mod zone;
 
 use crate::column::Column;
+use pattern::Pattern;
 
 /// Appends the value that `text` means; `false` if it is none of the column's type, when nothing
 /// is appended.
@@ -30,11 +32,21 @@ pub(crate) fn push(column: &mut Column, text: &str) -> bool {
         Column::Decimal(out, precision, scale) => {
             decimal::parse_text(bytes, *precision, *scale).map(|value| out.push(value))
         }
-        Column::Date(out) => date::parse(bytes).map(|days| out.push(days)),
-        Column::Timestamp(out, reading) => reading.parse(bytes).map(|micros| out.push(micros)),
+        Column::Date(out, form) => read_date(bytes, form.as_deref()).map(|days| out.push(days)),
+        Column::Timestamp(out, reading, form) => {
+            reading.read(bytes, form.as_deref()).map(|micros| out.push(micros))
+        }
         Column::Void(_) | Column::List(_) | Column::Struct(_) | Column::Map(_) => None,
     };
     pushed.is_some()
+}
+
+/// A date, in the form that the user gave or the usual one.
+pub(crate) fn read_date(text: &[u8], form: Option<&Pattern>) -> Option<i32> {
+    match form {
+        Some(form) => form.date(text),
+        None => date::parse(text),
+    }
 }
 
 /// A number, or one of the words that Spark has for what is none.

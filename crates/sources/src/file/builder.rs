@@ -1,10 +1,15 @@
 //! Describing and opening a file source.
 
+use super::auto::{AutoOptions, Evolution};
+use super::entry::FileEntry;
+use super::evolve::{self, Evolve};
 use super::ledger::Ledger;
+use super::memory::Memory;
 use super::metadata::{METADATA, metadata_field};
-use super::options::{FILE_OPTIONS, FileOptions};
+use super::options::FileOptions;
 use super::place::FilePlace;
 use super::read::FileReader;
+use super::schema_log::SchemaLog;
 use super::{Cleaned, FileSource, Inner, infer, listing, partition};
 use crate::format::{FileDecoder, FileFormat};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
@@ -26,13 +31,16 @@ pub struct FileSourceBuilder {
     log: Option<(Arc<dyn ObjectStore>, Path)>,
     metadata: bool,
     case: NameCase,
+    auto: bool,
+    versions: Option<(Arc<dyn ObjectStore>, Path)>,
 }
 
 impl FileSourceBuilder {
     pub(super) fn new(place: FilePlace, format: FileFormat) -> Self {
         let (schema, options, log) = (None, Options::default(), None);
         let (infer, metadata, case) = (false, false, NameCase::default());
-        Self { place, format, schema, infer, options, log, metadata, case }
+        let (auto, versions) = (false, None);
+        Self { place, format, schema, infer, options, log, metadata, case, auto, versions }
     }
 
     /// The columns of the files, and of the `k=v` folders they are in. All become nullable.
@@ -78,6 +86,21 @@ impl FileSourceBuilder {
         self
     }
 
+    /// Makes it an Auto Loader: it has the options of `cloudFiles`, without that prefix.
+    #[must_use]
+    pub fn auto_loader(mut self) -> Self {
+        self.auto = true;
+        self
+    }
+
+    /// Where an Auto Loader keeps the versions of an inferred schema (`schemaLocation`): a folder
+    /// of its own.
+    #[must_use]
+    pub fn schema_versions(mut self, store: Arc<dyn ObjectStore>, folder: Path) -> Self {
+        self.versions = Some((store, folder));
+        self
+    }
+
     /// Opens the source: checks the options, and looks at the files for columns that come from
     /// folders.
     ///
@@ -85,10 +108,26 @@ impl FileSourceBuilder {
     ///
     /// `Invalid` if an option or the schema is wrong, or those of the store.
     pub async fn open(mut self) -> Result<FileSource> {
-        let options = FileOptions::take(&mut self.options, &self.place)?;
-        let decoder = FileDecoder::take(self.format, &mut self.options, self.case)?;
-        let known = [FILE_OPTIONS, decoder.option_names(), &["encoding"]].concat();
+        let options = if self.auto {
+            // The place is given apart.
+            self.options.take("schemaLocation");
+            FileOptions::take_auto(&mut self.options, &self.place)?
+        } else {
+            FileOptions::take(&mut self.options, &self.place)?
+        };
+        if options.auto.as_ref().is_some_and(|auto| auto.infer_types)
+            && self.format == FileFormat::Csv
+        {
+            self.options.set("inferSchema", "true");
+        }
+        let mut decoder = FileDecoder::take(self.format, &mut self.options, self.case)?;
+        let known = [options.names(), decoder.option_names()].concat();
         std::mem::take(&mut self.options).finish(&known)?;
+        let given = self.schema.is_some() && self.versions.is_none();
+        let unknown = match &options.auto {
+            Some(auto) => self.set_unknown(auto, given, &mut decoder)?,
+            None => None,
+        };
         let Some((store, folder)) = self.log.take() else {
             return Err(Error::invalid("a file source needs a folder for its log"));
         };
@@ -108,12 +147,13 @@ impl FileSourceBuilder {
         } else {
             Vec::new()
         };
-        let data = match self.schema.take() {
-            Some(schema) => schema,
-            None if self.format == FileFormat::Text => text_schema(),
-            None if self.infer => infer::schema(&self.place, &decoder, &files).await?,
-            None => return Err(no_schema(self.format)),
-        };
+        let partitions = chosen(partitions, options.auto.as_ref());
+        let (mut data, evolve) = self.data_schema(&options, &decoder, &files, given).await?;
+        if let Some(column) = unknown.filter(|name| data.field_with_name(name).is_err()) {
+            let rescued = Arc::new(Field::new(column, DataType::Utf8, true));
+            let fields = data.fields().iter().cloned().chain([rescued]);
+            data = Schema::new(fields.collect::<Fields>());
+        }
         let schema = self.whole_schema(&data, &partitions, &decoder)?;
         let reader = FileReader {
             place: self.place,
@@ -121,15 +161,91 @@ impl FileSourceBuilder {
             schema: Arc::new(schema),
             partitions: partitions.iter().map(|field| field.name().clone()).collect(),
             ignore_missing: options.ignore_missing,
+            ignore_corrupt: options.ignore_corrupt,
+            skip_changed: options.auto.as_ref().is_some_and(|auto| auto.overwrites),
         };
         let inner = Inner {
             reader,
-            ledger: Ledger::new(store, folder),
-            memory: Mutex::default(),
+            ledger: Ledger::new(store, folder, options.identity()),
+            memory: Mutex::new(Memory::new(options.identity())),
             cleaned: Mutex::new(Cleaned { files: -1, decade: 0 }),
+            tail: Mutex::default(),
+            evolve,
         };
-        let kind = format!("file/{}", self.format);
+        let family = if self.auto { "cloudFiles" } else { "file" };
+        let kind = format!("{family}/{}", self.format);
         Ok(FileSource { format: self.format, kind, options, inner: Arc::new(inner) })
+    }
+
+    /// Tells the decoder what becomes of unknown columns; the answer is the column that takes
+    /// them.
+    fn set_unknown(
+        &self,
+        auto: &AutoOptions,
+        given: bool,
+        decoder: &mut FileDecoder,
+    ) -> Result<Option<String>> {
+        let mut unknown = auto.unknown(given)?;
+        let textual = matches!(self.format, FileFormat::Json | FileFormat::Csv);
+        let asked = auto.rescued.is_some() || auto.evolution == Some(Evolution::Rescue);
+        if !textual && !asked {
+            unknown.column = None;
+        }
+        if let Some(schema) = &self.schema {
+            unknown.check(schema.fields())?;
+        }
+        decoder.set_unknown(&unknown, auto.insensitive)?;
+        Ok(unknown.column)
+    }
+
+    /// The columns of the files: those that are given, those of the newest version, or what the
+    /// files have; and how they grow.
+    async fn data_schema(
+        &mut self,
+        options: &FileOptions,
+        decoder: &FileDecoder,
+        files: &[FileEntry],
+        given: bool,
+    ) -> Result<(Schema, Option<Evolve>)> {
+        let infer = self.infer || (options.auto.is_some() && self.versions.is_some());
+        let versions = self.versions.take().map(|(store, folder)| SchemaLog::new(store, &folder));
+        match (versions, &options.auto) {
+            (Some(log), Some(auto)) => {
+                let hints = auto.hints.clone();
+                let newest = log.newest().await?.map(|(_, schema)| schema);
+                let schema = match (self.schema.take(), newest) {
+                    // What the query was made with: a newer version is for the next start.
+                    (Some(schema), _) => schema,
+                    (None, Some(newest)) => newest,
+                    (None, None) => {
+                        let found = evolve::found(&self.place, decoder, files).await?;
+                        let types = auto.infer_types;
+                        let hinted = evolve::corrected(found, decoder, types, hints.as_deref())?;
+                        if !log.put(0, &hinted).await? {
+                            return Err(Error::unavailable(
+                                "another run wrote the first version of the schema: try again",
+                            ));
+                        }
+                        hinted
+                    }
+                };
+                let grows = auto.mode(given) == Evolution::AddNewColumns;
+                Ok((schema, grows.then_some(Evolve { log, hints, types: auto.infer_types })))
+            }
+            (_, auto) => {
+                let schema = match self.schema.take() {
+                    Some(schema) => schema,
+                    None if self.format == FileFormat::Text => text_schema(),
+                    None if infer => {
+                        let found = infer::schema(&self.place, decoder, files).await?;
+                        let hints = auto.as_ref().and_then(|auto| auto.hints.as_deref());
+                        evolve::hinted(&found, hints)?
+                    }
+                    None => return Err(no_schema(self.format)),
+                };
+                Ok((schema, None))
+            }
+        }
     }
 
     /// The schema, with the columns of folders that it lacks, and `_metadata`.
@@ -176,6 +292,14 @@ async fn refuse_single_file(place: &FilePlace) -> Result<()> {
     }
 }
 
+/// The columns from folders that the user wants.
+fn chosen(mut partitions: Vec<Field>, auto: Option<&AutoOptions>) -> Vec<Field> {
+    if let Some(wanted) = auto.and_then(|auto| auto.partitions.as_ref()) {
+        partitions.retain(|field| wanted.contains(field.name()));
+    }
+    partitions
+}
+
 fn text_schema() -> Schema {
     Schema::new(vec![Field::new("value", DataType::Utf8, true)])
 }
@@ -189,7 +313,7 @@ fn no_schema(format: FileFormat) -> Error {
 
 /// The field and everything in it, with nulls allowed; strings, bytes, lists and maps in the one
 /// form that we have.
-fn nullable(field: &FieldRef) -> FieldRef {
+pub(super) fn nullable(field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(field.name(), plain(field.data_type()), true))
 }
 

@@ -31,9 +31,22 @@ pub(crate) struct FileEntry {
     pub(crate) etag: Option<String>,
 }
 
-impl FileEntry {
-    pub(crate) fn fingerprint(&self) -> u128 {
-        fingerprint(&self.path)
+/// What makes two files the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Identity {
+    /// Their path: a file is read once, whatever becomes of it.
+    #[default]
+    Path,
+    /// Also their size and time: a file that is overwritten is another one.
+    Version,
+}
+
+impl Identity {
+    pub(crate) fn of(self, file: &FileEntry) -> u128 {
+        match self {
+            Self::Path => fingerprint(&file.path),
+            Self::Version => fingerprint(&format!("{}\n{}\n{}", file.path, file.size, file.mtime)),
+        }
     }
 }
 
@@ -56,6 +69,9 @@ pub(crate) struct Entry {
     pub(crate) parts: Vec<PartRef>,
     /// The latest modification time of any file so far.
     pub(crate) newest: i64,
+    /// The greatest path of any file so far, where listings begin after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) greatest: Option<String>,
     /// In the order in which they are read.
     pub(crate) files: Vec<FileEntry>,
 }
@@ -133,6 +149,7 @@ mod tests {
             previous: Some(LogRef { name: "0-r-00000007".into(), crc32: 7 }),
             parts: Vec::new(),
             newest: 5,
+            greatest: None,
             files: vec![FileEntry { path: "in/a".into(), size: 3, mtime: 5, etag: None }],
         };
         let text = concat!(

@@ -1,6 +1,6 @@
 //! The source's log: writing entries and parts, reading them back, collecting garbage.
 
-use super::entry::{Entry, FAN_OUT, FileEntry, PartRef, parse_part, part_bytes};
+use super::entry::{Entry, FAN_OUT, FileEntry, Identity, PartRef, parse_part, part_bytes};
 use super::memory::Head;
 use fluvial_core::source_log::SourceLog;
 use fluvial_core::{BatchId, Error, ErrorKind, LogRef, Result, RunId};
@@ -13,6 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Ledger {
     log: SourceLog,
+    identity: Identity,
 }
 
 /// Who writes.
@@ -24,8 +25,28 @@ pub(crate) struct Attempt<'a> {
 
 impl Ledger {
     /// The log in a folder of a checkpoint's store.
-    pub(crate) fn new(store: Arc<dyn ObjectStore>, folder: Path) -> Self {
-        Self { log: SourceLog::new(store, folder, "files", 1) }
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, folder: Path, identity: Identity) -> Self {
+        Self { log: SourceLog::new(store, folder, "files", 1), identity }
+    }
+
+    /// Writes the first entry: it takes `files` without reading them.
+    pub(crate) async fn skip(
+        &self,
+        attempt: Attempt<'_>,
+        files: &[FileEntry],
+    ) -> Result<(LogRef, Entry)> {
+        let fingerprints = files.iter().map(|file| self.identity.of(file)).collect();
+        let part = self.put_part(attempt, 1, fingerprints).await?;
+        let entry = Entry {
+            log_offset: 0,
+            previous: None,
+            parts: vec![part],
+            newest: files.iter().map(|file| file.mtime).max().unwrap_or(i64::MIN),
+            greatest: files.iter().map(|file| file.path.clone()).max(),
+            files: Vec::new(),
+        };
+        let log = self.log.put(attempt.batch, attempt.run, &entry.bytes()?).await?;
+        Ok((log, entry))
     }
 
     /// Writes the entry that takes `files` after `head`.
@@ -38,11 +59,14 @@ impl Ledger {
         let log_offset = head.map_or(0, |head| head.log_offset + 1);
         let newest = files.iter().map(|file| file.mtime).chain(head.map(|head| head.newest));
         let newest = newest.max().unwrap_or(i64::MIN);
+        let before = head.and_then(|head| head.greatest.clone());
+        let greatest = files.iter().map(|file| file.path.clone()).chain(before).max();
         let mut entry = Entry {
             log_offset,
             previous: head.map(|head| head.log.clone()),
             parts: Vec::new(),
             newest,
+            greatest,
             files,
         };
         if let Some(head) = head.filter(|_| entry.starts_decade()) {
@@ -106,8 +130,9 @@ impl Ledger {
             log: log.clone(),
             log_offset: last.log_offset,
             parts: first.parts.clone(),
-            decade: files.map(FileEntry::fingerprint).collect(),
+            decade: files.map(|file| self.identity.of(file)).collect(),
             newest: last.newest,
+            greatest: last.greatest.clone(),
         };
         Ok((head, before))
     }
@@ -188,7 +213,7 @@ mod tests {
 
     /// A log of `n` entries of one file each, and its head.
     fn written(disk: &Disk, n: u64) -> (Ledger, Memory) {
-        let ledger = Ledger::new(disk.process().store(), Path::from("log"));
+        let ledger = Ledger::new(disk.process().store(), Path::from("log"), Identity::Path);
         let (mut memory, run) = (Memory::default(), RunId::new("r").unwrap());
         for i in 0..n {
             let attempt = Attempt { batch: BatchId(i), run: &run };
@@ -206,11 +231,11 @@ mod tests {
             let (_, memory) = written(&disk, n);
             let head = memory.head().unwrap();
             let process = disk.process();
-            let ledger = Ledger::new(process.store(), Path::from("log"));
+            let ledger = Ledger::new(process.store(), Path::from("log"), Identity::Path);
             let (restored, mut all) = block_on(ledger.restore(&head.log)).unwrap();
             all.extend(&restored.decade);
             all.sort_unstable();
-            let mut expected: Vec<u128> = (0..n).map(|i| file(i).fingerprint()).collect();
+            let mut expected: Vec<u128> = (0..n).map(|i| Identity::Path.of(&file(i))).collect();
             expected.sort_unstable();
             assert_eq!(all, expected, "{n}");
             assert_eq!(restored.log_offset, n as i64 - 1);

@@ -3,7 +3,7 @@
 use super::entry::FileEntry;
 use super::glob::Glob;
 use super::options::FileOptions;
-use super::place::FilePlace;
+use super::place::{FilePlace, parse_path};
 use fluvial_core::{Error, Result};
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
@@ -18,6 +18,39 @@ const CONCURRENCY: usize = 16;
 /// only if asked for. A pattern stands for files and for folders, and of a folder the files in
 /// it are read.
 pub(crate) async fn list(place: &FilePlace, options: &FileOptions) -> Result<Vec<FileEntry>> {
+    let mut files = list_all(place, options).await?;
+    files.retain(|file| options.admits(file.mtime));
+    Ok(files)
+}
+
+/// What comes after `greatest` in the order of paths: for files that arrive in that order. Only
+/// for a plain folder.
+pub(crate) async fn list_after(
+    place: &FilePlace,
+    options: &FileOptions,
+    greatest: &str,
+) -> Result<Vec<FileEntry>> {
+    let (root, after) = (place.root(), parse_path(greatest)?);
+    let mut all = place.store.list_with_offset(Some(root), &after);
+    let mut found = Vec::new();
+    while let Some(meta) = all.next().await {
+        let meta = meta.map_err(|e| listing_failed(place, root, e))?;
+        let below = meta.location.as_ref().strip_prefix(root.as_ref()).unwrap_or_default();
+        let (folders, name) = below.trim_start_matches('/').rsplit_once('/').unwrap_or(("", below));
+        let name = name.trim_start_matches('/');
+        let accepts = |folder: &str| {
+            folder.is_empty() || (visible(folder) && (options.recursive || folder.contains('=')))
+        };
+        let named = options.name_filter.as_ref().is_none_or(|filter| filter.matches(name));
+        if visible(name) && named && folders.split('/').all(accepts) {
+            found.push(entry(meta));
+        }
+    }
+    found.retain(|file| options.admits(file.mtime));
+    Ok(found)
+}
+
+async fn list_all(place: &FilePlace, options: &FileOptions) -> Result<Vec<FileEntry>> {
     let (mut folders, mut found) = (vec![place.root().clone()], Vec::new());
     for (i, pattern) in place.patterns.iter().enumerate() {
         let last = i + 1 == place.patterns.len();

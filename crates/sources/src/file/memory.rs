@@ -1,9 +1,9 @@
 //! What the source remembers: which files were taken, as of the newest adopted plan.
 
-use super::entry::{Entry, FileEntry, PartRef, fingerprint};
+use super::entry::{Entry, FileEntry, Identity, PartRef};
 use super::order::{Admission, Order};
+use super::seen::Seen;
 use fluvial_core::{Error, LogRef, ReadLimit, Result};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The newest adopted entry, and all that follows from it.
@@ -17,6 +17,8 @@ pub(crate) struct Head {
     pub(crate) decade: Vec<u128>,
     /// The latest modification time of any file so far.
     pub(crate) newest: i64,
+    /// The greatest path of any file so far, if the log says it.
+    pub(crate) greatest: Option<String>,
 }
 
 /// Files found by one listing and not taken yet, in order.
@@ -38,9 +40,10 @@ struct Frozen {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     head: Option<Head>,
-    /// Some 25 bytes a file, for as long as the query lives: a file is never read twice, whatever
-    /// its new modification time.
-    taken: BTreeSet<u128>,
+    identity: Identity,
+    /// 16 bytes a file, for as long as the query lives: a file is never read twice, whatever its
+    /// new modification time.
+    taken: Seen,
     /// What the newest listing found. Not a memory of plans: a file leaves it when it is taken
     /// by an adopted plan only.
     found: Option<Listing>,
@@ -58,6 +61,19 @@ pub(crate) struct Choice {
 }
 
 impl Memory {
+    pub(crate) fn new(identity: Identity) -> Self {
+        Self { identity, ..Self::default() }
+    }
+
+    /// Whether all of these files would come after those that were taken.
+    pub(crate) fn are_beyond(&self, files: &[FileEntry]) -> bool {
+        let Some(greatest) = self.head.as_ref().and_then(|head| head.greatest.as_ref()) else {
+            return false;
+        };
+        let new = |file: &&FileEntry| !self.taken.contains(self.identity.of(file));
+        files.iter().filter(new).all(|file| file.path > *greatest)
+    }
+
     pub(crate) fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
@@ -85,7 +101,7 @@ impl Memory {
         let oldest = self.head.as_ref().map(|head| head.newest.saturating_sub(choice.max_age_ms));
         files.retain(|file| {
             oldest.is_none_or(|oldest| file.mtime >= oldest)
-                && !self.taken.contains(&file.fingerprint())
+                && !self.taken.contains(self.identity.of(file))
         });
         choice.order.sort(&mut files);
         // The same file by two ways, through overlapping patterns.
@@ -125,7 +141,7 @@ impl Memory {
         let mut admission = Admission::new(limit);
         let mut files = Vec::new();
         for file in &listing.files[listing.next..] {
-            if self.taken.contains(&file.fingerprint()) {
+            if self.taken.contains(self.identity.of(file)) {
                 continue;
             }
             if !admission.admits(file.size) {
@@ -139,7 +155,8 @@ impl Memory {
 
     /// Adopts the entry that follows the head.
     pub(crate) fn advance(&mut self, log: &LogRef, entry: &Entry) {
-        let files = entry.files.iter().map(FileEntry::fingerprint);
+        let identity = self.identity;
+        let files = entry.files.iter().map(|file| identity.of(file));
         let head = match self.head.take() {
             Some(mut head) if !entry.starts_decade() => {
                 head.decade.extend(files);
@@ -147,6 +164,7 @@ impl Memory {
                     log: log.clone(),
                     log_offset: entry.log_offset,
                     newest: entry.newest,
+                    greatest: entry.greatest.clone(),
                     ..head
                 }
             }
@@ -156,9 +174,10 @@ impl Memory {
                 parts: entry.parts.clone(),
                 decade: files.collect(),
                 newest: entry.newest,
+                greatest: entry.greatest.clone(),
             },
         };
-        self.taken.extend(entry.files.iter().map(|file| fingerprint(&file.path)));
+        self.taken.extend(entry.files.iter().map(|file| identity.of(file)));
         self.head = Some(head);
         self.forget_taken();
     }
@@ -173,11 +192,11 @@ impl Memory {
 
     /// Steps over what was taken at the start of the listings.
     fn forget_taken(&mut self) {
-        let taken = &self.taken;
+        let (taken, identity) = (&self.taken, self.identity);
         let frozen = self.frozen.as_mut().map(|frozen| &mut frozen.listing);
         for listing in [self.found.as_mut(), frozen].into_iter().flatten() {
             let rest = &listing.files[listing.next..];
-            listing.next += rest.iter().take_while(|f| taken.contains(&f.fingerprint())).count();
+            listing.next += rest.iter().take_while(|f| taken.contains(identity.of(f))).count();
             if listing.next == listing.files.len() {
                 *listing = Listing::default();
             }
@@ -215,7 +234,9 @@ mod tests {
         let newest = taken.iter().map(|file| file.mtime).max().unwrap_or(0);
         let log = LogRef { name: log_offset.to_string(), crc32: 0 };
         let previous = Some(log.clone());
-        let entry = Entry { log_offset, previous, parts: Vec::new(), newest, files: taken };
+        let greatest = None;
+        let entry =
+            Entry { log_offset, previous, parts: Vec::new(), newest, greatest, files: taken };
         memory.advance(&log, &entry);
     }
 

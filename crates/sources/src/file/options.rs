@@ -1,5 +1,7 @@
 //! What a user may say about a file source.
 
+use super::auto::{AUTO_OPTIONS, AutoOptions};
+use super::entry::Identity;
 use super::glob::Glob;
 use super::order::Order;
 use super::place::FilePlace;
@@ -19,6 +21,10 @@ pub(crate) struct FileOptions {
     pub(crate) clean: Clean,
     /// A file that is gone has no rows.
     pub(crate) ignore_missing: bool,
+    /// A damaged file has no rows from where the damage begins.
+    pub(crate) ignore_corrupt: bool,
+    /// What Auto Loader has beyond this.
+    pub(crate) auto: Option<AutoOptions>,
 }
 
 /// What becomes of files that are done with.
@@ -41,17 +47,12 @@ pub(crate) const FILE_OPTIONS: &[&str] = &[
     "cleanSource",
     "sourceArchiveDir",
     "ignoreMissingFiles",
+    "ignoreCorruptFiles",
 ];
 
 /// Spark's that we do not have yet.
-const REFUSED: &[&str] = &[
-    "fileNameOnly",
-    "maxCachedFiles",
-    "discardCachedInputRatio",
-    "ignoreCorruptFiles",
-    "basePath",
-    "mergeSchema",
-];
+const REFUSED: &[&str] =
+    &["fileNameOnly", "maxCachedFiles", "discardCachedInputRatio", "basePath", "mergeSchema"];
 
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
@@ -70,7 +71,6 @@ impl FileOptions {
                 .with_condition("OPTION_NOT_ALLOWED"));
             }
         }
-        options.refuse(REFUSED)?;
         let limit = take_limit(options)?;
         let newest_first = options.take_bool("latestFirst")?.unwrap_or(false);
         let order = if newest_first { Order::NewestFirst } else { Order::OldestFirst };
@@ -80,16 +80,69 @@ impl FileOptions {
         let max_age = max_age.unwrap_or(WEEK).as_millis();
         let max_age_ms =
             if ageless { i64::MAX } else { i64::try_from(max_age).unwrap_or(i64::MAX) };
+        let clean = take_clean(options, place)?;
+        let common = Self::take_common(options)?;
+        Ok(Self { limit, order, max_age_ms, clean, ..common })
+    }
+
+    /// The same for Auto Loader: no age, a limit, and options of its own.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`, naming the option.
+    pub(crate) fn take_auto(options: &mut Options, place: &FilePlace) -> Result<Self> {
+        options.refuse(&["latestFirst", "maxFileAge"])?;
+        let limit = AutoOptions::take_limit(options)?;
+        let clean = AutoOptions::take_clean(options, place)?;
+        let auto = Some(AutoOptions::take(options)?);
+        Ok(Self { limit, clean, auto, ..Self::take_common(options)? })
+    }
+
+    fn take_common(options: &mut Options) -> Result<Self> {
+        options.refuse(REFUSED)?;
         let name_filter = options.take("pathGlobFilter").map(|text| Glob::parse(&text));
         Ok(Self {
-            limit,
-            order,
-            max_age_ms,
+            limit: ReadLimit::NONE,
+            order: Order::OldestFirst,
+            max_age_ms: i64::MAX,
             name_filter: name_filter.transpose()?,
             recursive: options.take_bool("recursiveFileLookup")?.unwrap_or(false),
-            clean: take_clean(options, place)?,
+            clean: Clean::Off,
             ignore_missing: options.take_bool("ignoreMissingFiles")?.unwrap_or(false),
+            ignore_corrupt: options.take_bool("ignoreCorruptFiles")?.unwrap_or(false),
+            auto: None,
         })
+    }
+
+    /// The names of the options that were looked for.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        match &self.auto {
+            None => FILE_OPTIONS.to_vec(),
+            Some(_) => {
+                let own = |name: &&str| {
+                    !matches!(*name, "latestFirst" | "maxFileAge" | "sourceArchiveDir")
+                };
+                FILE_OPTIONS
+                    .iter()
+                    .copied()
+                    .filter(own)
+                    .chain(AUTO_OPTIONS.iter().copied())
+                    .collect()
+            }
+        }
+    }
+
+    /// Whether a file of this time counts.
+    pub(crate) fn admits(&self, modified: i64) -> bool {
+        self.auto.as_ref().is_none_or(|auto| auto.admits(modified))
+    }
+
+    /// What makes two files the same.
+    pub(crate) fn identity(&self) -> Identity {
+        match &self.auto {
+            Some(auto) if auto.overwrites => Identity::Version,
+            _ => Identity::Path,
+        }
     }
 }
 
@@ -133,7 +186,7 @@ fn take_clean(options: &mut Options, place: &FilePlace) -> Result<Clean> {
     }
 }
 
-fn archive_in(folder: Path, place: &FilePlace) -> Result<Clean> {
+pub(super) fn archive_in(folder: Path, place: &FilePlace) -> Result<Clean> {
     // Files moved to where the source looks would be read again; files moved to a folder above
     // it could be.
     let inside = folder.prefix_matches(place.root());

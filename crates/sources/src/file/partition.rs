@@ -1,7 +1,7 @@
 //! Columns from folders: `k=v` on the way to a file.
 
 use crate::column::Column;
-use crate::text::zone::Zone;
+use crate::text::pattern::Times;
 use crate::text::{self, date};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field};
@@ -47,7 +47,7 @@ pub(crate) fn value_of(
     field: &Field,
     value: Option<&str>,
     file: &str,
-    zone: Zone,
+    times: &Times,
 ) -> Result<ArrayRef> {
     let bad = || {
         Error::invalid(format!(
@@ -59,7 +59,7 @@ pub(crate) fn value_of(
         ))
         .with_condition("INVALID_PARTITION_VALUE")
     };
-    let mut column = Column::new(field.data_type(), zone).map_err(|_| bad())?;
+    let mut column = Column::new(field.data_type(), times).map_err(|_| bad())?;
     match value {
         None => column.push_null(),
         Some(text) if text::push(&mut column, text) => {}
@@ -120,6 +120,7 @@ fn wider(a: DataType, b: DataType) -> DataType {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::pattern::UTC_TIMES;
 
     #[test]
     fn folders_below_the_root_are_columns() {
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn the_columns_type_reads_the_text() {
         let of = |data_type: DataType, text| {
-            let array = value_of(&Field::new("k", data_type, true), text, "f", Zone::UTC)?;
+            let array = value_of(&Field::new("k", data_type, true), text, "f", &UTC_TIMES)?;
             let shown = arrow::util::display::array_value_to_string(&array, 0);
             Ok::<_, Error>(shown.unwrap())
         };

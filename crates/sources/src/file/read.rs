@@ -24,6 +24,9 @@ pub(crate) struct FileReader {
     /// Columns that come from folders; null for a file that is in none.
     pub(crate) partitions: Vec<String>,
     pub(crate) ignore_missing: bool,
+    pub(crate) ignore_corrupt: bool,
+    /// A file that was overwritten since it was planned has no rows: its new version has.
+    pub(crate) skip_changed: bool,
 }
 
 /// Where a column of the result comes from.
@@ -61,7 +64,9 @@ impl FileReader {
         let schema = Arc::new(self.schema.project(projection)?);
         let planned = PlannedFile::new(&self.place, file)?;
         let rows = self.decoder.open(planned, range, &fields, &wanted)?;
-        let rows = if self.ignore_missing { skip_missing(rows) } else { rows };
+        let rows = if self.ignore_missing { end_at(rows, is_missing) } else { rows };
+        let rows = if self.skip_changed { skip_changed(rows) } else { rows };
+        let rows = if self.ignore_corrupt { end_at(rows, is_corrupt) } else { rows };
         Ok(rows.map(move |batch| assemble(&schema, &origins, batch?)).boxed())
     }
 
@@ -81,7 +86,7 @@ impl FileReader {
             match folder {
                 Some((_, value)) => {
                     let place = self.place.show(&file.path);
-                    partition::value_of(field, value.as_deref(), &place, self.decoder.zone())
+                    partition::value_of(field, value.as_deref(), &place, self.decoder.times())
                         .map(Some)
                 }
                 None if self.partitions.contains(field.name()) => {
@@ -126,11 +131,30 @@ fn assemble(schema: &SchemaRef, origins: &[Origin], batch: RecordBatch) -> Resul
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
 }
 
-/// A file that is gone has no rows (more).
-fn skip_missing(rows: RowStream) -> RowStream {
-    let missing = |error: &Error| error.condition() == Some("SOURCE_FILE_MISSING");
-    rows.take_while(move |batch| futures::future::ready(!batch.as_ref().is_err_and(missing)))
-        .boxed()
+fn is_missing(error: &Error) -> bool {
+    error.condition() == Some("SOURCE_FILE_MISSING")
+}
+
+/// A file that is another one by now before any row of it was read has none.
+fn skip_changed(rows: RowStream) -> RowStream {
+    let mut begun = false;
+    rows.take_while(move |batch| {
+        let changed = |error: &Error| error.condition() == Some("SOURCE_FILE_CHANGED");
+        let skip = !begun && batch.as_ref().is_err_and(changed);
+        begun = true;
+        futures::future::ready(!skip)
+    })
+    .boxed()
+}
+
+/// Damage, not a type that does not fit: that is a mistake in the query.
+fn is_corrupt(error: &Error) -> bool {
+    error.condition().is_some_and(|condition| condition.starts_with("FAILED_READ_FILE."))
+}
+
+/// A file that ends where it would fail in such a way.
+fn end_at(rows: RowStream, ends: fn(&Error) -> bool) -> RowStream {
+    rows.take_while(move |batch| futures::future::ready(!batch.as_ref().is_err_and(ends))).boxed()
 }
 
 /// Streams one after another. The next ones begin while the first is waited for, but give their

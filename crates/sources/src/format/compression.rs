@@ -1,7 +1,11 @@
 //! Files that are compressed as a whole, told by their names.
 
+mod blocks;
+
+use blocks::Blocks;
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use fluvial_core::{Error, Result};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
@@ -15,6 +19,12 @@ pub(crate) enum Compression {
     None,
     Gzip,
     Zstd,
+    /// With the header of zlib.
+    Deflate,
+    /// As `lz4` writes it, or in the blocks of Hadoop.
+    Lz4,
+    /// In the frames of snappy, or in the blocks of Hadoop.
+    Snappy,
 }
 
 /// So much is decompressed at once: a piece may grow a thousandfold.
@@ -31,12 +41,14 @@ impl Compression {
         match extension {
             "gz" => Ok(Self::Gzip),
             "zst" => Ok(Self::Zstd),
-            "bz2" | "lz4" | "snappy" | "deflate" | "xz" | "lzo" | "br" | "zip" => {
-                Err(Error::invalid(format!(
-                    "{name}: files compressed as .{extension} are not supported, only .gz and .zst"
-                ))
-                .with_condition("UNSUPPORTED_COMPRESSION"))
-            }
+            "deflate" => Ok(Self::Deflate),
+            "lz4" => Ok(Self::Lz4),
+            "snappy" | "sz" => Ok(Self::Snappy),
+            "bz2" | "xz" | "lzo" | "br" | "zip" => Err(Error::invalid(format!(
+                "{name}: files compressed as .{extension} are not supported, only .gz, .zst, \
+                     .deflate, .lz4 and .snappy"
+            ))
+            .with_condition("UNSUPPORTED_COMPRESSION")),
             _ => Ok(Self::None),
         }
     }
@@ -51,8 +63,14 @@ impl Compression {
             Self::None => return Ok(chunks),
             Self::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(Vec::new()))),
             Self::Zstd => Decoder::zstd().map_err(|e| broken(&place, e))?,
+            Self::Deflate => {
+                Decoder::Deflate(Zlib { inflate: Decompress::new(true), ended: false })
+            }
+            Self::Lz4 => Decoder::Whole(Vec::new(), Blocks::Lz4),
+            Self::Snappy => Decoder::Whole(Vec::new(), Blocks::Snappy),
         };
-        let state = State { chunks, pieces: VecDeque::new(), decoder, place, empty: true };
+        let state =
+            State { chunks, pieces: VecDeque::new(), decoder, place, empty: true, failure: None };
         Ok(futures::stream::try_unfold(Some(state), |state| async move {
             match state {
                 None => Ok(None),
@@ -67,6 +85,9 @@ impl Compression {
 enum Decoder {
     Gzip(Box<MultiGzDecoder<Vec<u8>>>),
     Zstd(ZstdFrames),
+    Deflate(Zlib),
+    /// The file so far: it is decompressed at its end.
+    Whole(Vec<u8>, Blocks),
 }
 
 struct State {
@@ -75,10 +96,15 @@ struct State {
     decoder: Decoder,
     place: String,
     empty: bool,
+    /// What is wrong with the file: it comes after all that could be decompressed.
+    failure: Option<Error>,
 }
 
 impl State {
     async fn next(mut self) -> Result<Option<(Bytes, Option<Self>)>> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
         if self.pieces.is_empty() {
             match self.chunks.next().await {
                 Some(chunk) => {
@@ -90,16 +116,27 @@ impl State {
                 // A file without a byte is a file without a row, whatever its name.
                 None if self.empty => return Ok(None),
                 None => {
-                    let rest = self.decoder.finish().map_err(|e| broken(&self.place, e))?;
-                    return Ok(Some((rest, None)));
+                    return match self.decoder.finish() {
+                        Ok(rest) => Ok(Some((rest, None))),
+                        Err(error) => Ok(Some(self.fail(error))),
+                    };
                 }
             }
         }
         let bytes = match self.pieces.pop_front() {
-            Some(piece) => self.decoder.push(&piece).map_err(|e| broken(&self.place, e))?,
+            Some(piece) => match self.decoder.push(&piece) {
+                Ok(bytes) => bytes,
+                Err(error) => return Ok(Some(self.fail(error))),
+            },
             None => Bytes::new(),
         };
         Ok(Some((bytes, Some(self))))
+    }
+
+    /// What is left to be given out before the error.
+    fn fail(mut self, error: io::Error) -> (Bytes, Option<Self>) {
+        self.failure = Some(broken(&self.place, error));
+        (self.decoder.rest(), Some(self))
     }
 }
 
@@ -116,6 +153,19 @@ impl Decoder {
                 Ok(std::mem::take(decoder.get_mut()).into())
             }
             Self::Zstd(frames) => frames.push(piece),
+            Self::Deflate(zlib) => zlib.push(piece),
+            Self::Whole(file, _) => {
+                file.extend_from_slice(piece);
+                Ok(Bytes::new())
+            }
+        }
+    }
+
+    /// What was decompressed and not given out yet.
+    fn rest(&mut self) -> Bytes {
+        match self {
+            Self::Gzip(decoder) => std::mem::take(decoder.get_mut()).into(),
+            _ => Bytes::new(),
         }
     }
 
@@ -130,7 +180,33 @@ impl Decoder {
                 Ok(std::mem::take(decoder.get_mut()).into())
             }
             Self::Zstd(frames) => frames.finish(),
+            Self::Deflate(zlib) if zlib.ended => Ok(Bytes::new()),
+            Self::Deflate(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Self::Whole(file, blocks) => blocks.decompress(file),
         }
+    }
+}
+
+/// One stream with zlib's header; what follows it is ignored.
+struct Zlib {
+    inflate: Decompress,
+    ended: bool,
+}
+
+impl Zlib {
+    fn push(&mut self, piece: &[u8]) -> io::Result<Bytes> {
+        let (start, mut out) = (self.inflate.total_in(), Vec::with_capacity(PIECE));
+        while !self.ended {
+            let taken = (self.inflate.total_in() - start) as usize;
+            let rest = &piece[taken..];
+            let status = self.inflate.decompress_vec(rest, &mut out, FlushDecompress::None)?;
+            self.ended = status == Status::StreamEnd;
+            if out.len() < out.capacity() {
+                break;
+            }
+            out.reserve(PIECE);
+        }
+        Ok(out.into())
     }
 }
 
@@ -214,6 +290,15 @@ mod tests {
     }
 
     #[test]
+    fn deflated_files_have_the_header_of_zlib() {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(b"line\n").unwrap();
+        let file = encoder.finish().unwrap();
+        assert_eq!(decompress(Compression::Deflate, &file, 1).unwrap(), b"line\n");
+        assert!(decompress(Compression::Deflate, &file[..file.len() - 5], 1).is_err());
+    }
+
+    #[test]
     fn a_file_cut_off_or_damaged_is_an_error() {
         let text: Vec<u8> = (0..20_000u32).flat_map(|n| (n * n).to_le_bytes()).collect();
         for (how, file) in [(Compression::Gzip, gzip(&text)), (Compression::Zstd, zstd(&text))] {
@@ -236,6 +321,7 @@ mod tests {
         assert_eq!(Compression::of("a.json.gz").unwrap(), Compression::Gzip);
         assert_eq!(Compression::of("a.gz.json").unwrap(), Compression::None);
         assert_eq!(Compression::of("a").unwrap(), Compression::None);
+        assert_eq!(Compression::of("a.json.lz4").unwrap(), Compression::Lz4);
         assert!(Compression::of("a.json.bz2").is_err());
     }
 }

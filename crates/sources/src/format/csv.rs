@@ -5,159 +5,25 @@
 //! malformed, as do fields too many or too few.
 
 mod dialect;
+mod options;
 mod record;
 
+use super::json::{push_member, rescued_text};
 use super::lines::DecodeLine;
-use super::mode::{CORRUPT_RECORD, Mode, malformed};
+use super::mode::{Mode, malformed};
+use super::unknown::unknown_columns;
 use crate::column::{self, Bytes, Column};
 use crate::text;
-use crate::text::zone::Zone;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
-use dialect::Dialect;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 pub(crate) use dialect::Quotes;
-use fluvial_core::{Error, NameCase, Options, Result, ddl};
+use fluvial_core::{Error, NameCase, Result};
+use options::Header;
+pub(crate) use options::{CSV_OPTIONS, CsvOptions};
 pub(crate) use record::Records;
 use record::{Cells, cells};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// How CSV is read.
-#[derive(Debug, Clone)]
-pub(crate) struct CsvOptions {
-    dialect: Dialect,
-    mode: Mode,
-    corrupt: String,
-    header: Header,
-    null: String,
-    /// What a quoted nothing means.
-    empty: String,
-    /// Whether records may have line ends in quotes.
-    pub(crate) multi_line: bool,
-    zone: Zone,
-    case: NameCase,
-}
-
-/// What the first line is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Header {
-    /// It is data.
-    None,
-    /// It is skipped: columns come in the order of the schema.
-    Skipped,
-    /// Columns come in its order, if it has the names of the schema; else in the schema's.
-    ByNameIfSame,
-    /// Columns come in its order, and its names must be those of the schema.
-    ByName,
-}
-
-/// The names of the options.
-pub(crate) const CSV_OPTIONS: &[&str] = &[
-    "sep",
-    "delimiter",
-    "quote",
-    "escape",
-    "comment",
-    "header",
-    "enforceSchema",
-    "nullValue",
-    "emptyValue",
-    "ignoreLeadingWhiteSpace",
-    "ignoreTrailingWhiteSpace",
-    "multiLine",
-    "mode",
-    "columnNameOfCorruptRecord",
-    "timeZone",
-];
-
-const REFUSED: &[&str] = &[
-    "inferSchema",
-    "samplingRatio",
-    "nanValue",
-    "positiveInf",
-    "negativeInf",
-    "dateFormat",
-    "timestampFormat",
-    "timestampNTZFormat",
-    "enableDateTimeParsingFallback",
-    "maxColumns",
-    "maxCharsPerColumn",
-    "charToEscapeQuoteEscaping",
-    "unescapedQuoteHandling",
-    "lineSep",
-    "locale",
-];
-
-impl CsvOptions {
-    pub(crate) fn take(options: &mut Options, case: NameCase) -> Result<Self> {
-        options.refuse(REFUSED)?;
-        let header = options.take_bool("header")?.unwrap_or(false);
-        let enforce = options.take_bool("enforceSchema")?;
-        let corrupt = options.take("columnNameOfCorruptRecord");
-        Ok(Self {
-            dialect: Dialect::take(options)?,
-            mode: Mode::take(options)?,
-            corrupt: corrupt.unwrap_or_else(|| CORRUPT_RECORD.into()),
-            header: match (header, enforce) {
-                (false, _) => Header::None,
-                (true, None) => Header::ByNameIfSame,
-                (true, Some(true)) => Header::Skipped,
-                (true, Some(false)) => Header::ByName,
-            },
-            null: options.take("nullValue").unwrap_or_default(),
-            empty: options.take("emptyValue").unwrap_or_default(),
-            multi_line: options.take_bool("multiLine")?.unwrap_or(false),
-            zone: Zone::take(options)?,
-            case,
-        })
-    }
-
-    /// Whether the first line has names.
-    pub(crate) fn has_header(&self) -> bool {
-        self.header != Header::None
-    }
-
-    pub(crate) fn quotes(&self) -> Quotes {
-        self.dialect.quotes()
-    }
-
-    /// The zone of times that name none.
-    pub(crate) fn zone(&self) -> Zone {
-        self.zone
-    }
-
-    /// The cells of a line, for inferring a schema from a header.
-    pub(crate) fn names(&self, line: &str) -> Vec<String> {
-        let mut found = Cells::default();
-        cells(line, &self.dialect, &mut found);
-        (0..found.len()).map(|i| found.get(line, i).0.to_owned()).collect()
-    }
-
-    /// Checks that columns of these types can be read.
-    ///
-    /// # Errors
-    ///
-    /// `Invalid`, naming the column.
-    pub(crate) fn check(&self, fields: &Fields) -> Result<()> {
-        for field in fields {
-            if field.data_type().is_nested() || column::new_for(field, self.zone).is_err() {
-                return Err(Error::invalid(format!(
-                    "the CSV format has no column `{}` of type {}",
-                    field.name(),
-                    ddl::ddl_name(field.data_type())
-                ))
-                .with_condition("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"));
-            }
-            if *field.name() == self.corrupt && *field.data_type() != DataType::Utf8 {
-                return Err(Error::invalid(format!(
-                    "the column `{}` takes malformed records: it must be a STRING",
-                    field.name()
-                ))
-                .with_condition("INVALID_CORRUPT_RECORD_TYPE"));
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Makes rows of CSV records.
 #[derive(Debug)]
@@ -175,11 +41,28 @@ pub(crate) struct CsvLines {
     columns: Vec<(usize, Column)>,
     rows: usize,
     corrupt: Option<Bytes>,
-    /// Where each column of the result comes from; `None` is `corrupt`.
-    result: Vec<Option<usize>>,
+    /// What no column took, if it is asked for.
+    rescued: Option<Bytes>,
+    /// Of this record, as the members of an object.
+    members: String,
+    /// Cells that no column takes, with their names.
+    extra: Vec<(usize, String)>,
+    /// Where each column of the result comes from.
+    result: Vec<Origin>,
     schema: SchemaRef,
     cells: Cells,
 }
+
+/// Where a column of the result comes from.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    Column(usize),
+    Corrupt,
+    Rescued,
+}
+
+/// The cell of a column that a file has not.
+const NO_CELL: usize = usize::MAX;
 
 impl CsvLines {
     /// A reader of the columns `projection` of `fields`; `place` names the file in messages.
@@ -190,16 +73,22 @@ impl CsvLines {
         place: String,
     ) -> Result<Self> {
         let is_corrupt = |field: &FieldRef| *field.name() == options.corrupt;
+        let is_rescued = |field: &FieldRef| options.unknown.is_column(field.name());
         let marked = projection.iter().any(|i| is_corrupt(&fields[*i]));
-        let all = marked || options.mode != Mode::Permissive;
-        let (mut names, mut columns, mut result) =
-            (Vec::new(), Vec::new(), vec![None; projection.len()]);
-        for (i, field) in fields.iter().enumerate().filter(|(_, field)| !is_corrupt(field)) {
+        let rescues = projection.iter().any(|i| is_rescued(&fields[*i]));
+        let all = marked || rescues || options.mode != Mode::Permissive;
+        let other = |i: &usize| {
+            if is_rescued(&fields[*i]) { Origin::Rescued } else { Origin::Corrupt }
+        };
+        let mut result: Vec<Origin> = projection.iter().map(other).collect();
+        let (mut names, mut columns) = (Vec::new(), Vec::new());
+        let in_files = |field: &FieldRef| !is_corrupt(field) && !is_rescued(field);
+        for (i, field) in fields.iter().enumerate().filter(|(_, field)| in_files(field)) {
             if all || projection.contains(&i) {
                 for (at, _) in projection.iter().enumerate().filter(|(_, p)| **p == i) {
-                    result[at] = Some(columns.len());
+                    result[at] = Origin::Column(columns.len());
                 }
-                columns.push((names.len(), column::new_for(field, options.zone)?));
+                columns.push((names.len(), column::new_for(field, &options.times)?));
             }
             names.push(field.name().clone());
         }
@@ -214,17 +103,23 @@ impl CsvLines {
             columns,
             rows: 0,
             corrupt: marked.then(Bytes::new),
+            rescued: rescues.then(Bytes::new),
+            members: String::new(),
+            extra: Vec::new(),
             result,
             schema: Arc::new(Schema::new(asked)),
             cells: Cells::default(),
         })
     }
 
-    fn header(&mut self, line: &str) -> Result<()> {
+    fn header(&mut self, line: &str, number: u64) -> Result<()> {
         if self.options.header == Header::Skipped {
             return Ok(());
         }
         let header = self.options.names(line);
+        if self.options.header == Header::Matched {
+            return self.matched(&header, number);
+        }
         let case = self.options.case;
         let lower = |name: &String| match case {
             NameCase::Insensitive => name.trim().to_lowercase(),
@@ -255,10 +150,57 @@ impl CsvLines {
         }
     }
 
+    /// Finds the columns of the schema in a header, whatever else it has.
+    fn matched(&mut self, header: &[String], number: u64) -> Result<()> {
+        let key = |name: &str| match self.options.case {
+            NameCase::Insensitive => name.trim().to_lowercase(),
+            NameCase::Sensitive => name.trim().to_owned(),
+        };
+        let mut distinct = BTreeSet::new();
+        if let Some(twice) = header.iter().find(|name| !distinct.insert(key(name))) {
+            return Err(Error::invalid(format!(
+                "{}: the header has the column {twice} twice: rename one of them",
+                self.place
+            ))
+            .with_condition("CSV_HEADER_MISMATCH"));
+        }
+        let place = |name: &String| header.iter().position(|h| key(h) == key(name));
+        self.cell_of = self.names.iter().map(|name| place(name).unwrap_or(NO_CELL)).collect();
+        self.width = header.len();
+        let known: BTreeSet<String> = self.names.iter().map(|name| key(name)).collect();
+        let extra = header.iter().enumerate().filter(|(_, name)| !known.contains(&key(name)));
+        self.extra = extra.map(|(cell, name)| (cell, name.trim().to_owned())).collect();
+        if self.options.unknown.stops() && !self.extra.is_empty() {
+            let names = self.extra.iter().map(|(_, name)| name.clone()).collect();
+            return Err(unknown_columns(&self.place, number, &names));
+        }
+        Ok(())
+    }
+
+    /// Keeps what no column took of the record.
+    fn rescue(&mut self, line: &str) {
+        let Some(rescued) = &mut self.rescued else { return };
+        let cells = self.cells.len();
+        let beyond = (self.width..cells).map(|cell| (cell, format!("_c{cell}")));
+        for (cell, name) in self.extra.iter().cloned().chain(beyond).filter(|(c, _)| *c < cells) {
+            let (text, quoted) = self.cells.get(line, cell);
+            if *text != self.options.null || quoted {
+                push_member(&mut self.members, &name, &serde_json::Value::from(text).to_string());
+            }
+        }
+        if self.members.is_empty() {
+            rescued.push_null();
+        } else {
+            let members = std::mem::take(&mut self.members);
+            rescued.push(rescued_text(members, &self.place).as_bytes());
+        }
+    }
+
     /// Reads a record into the columns; `false` if it is malformed.
     fn record(&mut self, line: &str) -> bool {
         cells(line, &self.options.dialect, &mut self.cells);
-        let mut good = self.cells.len() == self.width;
+        let rescues = self.options.unknown.has_column();
+        let mut good = self.cells.len() == self.width || (rescues && self.cells.len() > self.width);
         for (number, column) in &mut self.columns {
             let cell = self.cell_of[*number];
             let value = (cell < self.cells.len()).then(|| self.cells.get(line, cell));
@@ -266,11 +208,22 @@ impl CsvLines {
             let value = value.map(|(text, quoted)| {
                 if quoted && text.is_empty() { self.options.empty.as_str() } else { text }
             });
-            match value.filter(|text| *text != self.options.null) {
+            let value = value.filter(|text| *text != self.options.null);
+            let value = match column {
+                Column::Float32(_) | Column::Float64(_) => {
+                    value.map(|text| self.options.floats.name(text))
+                }
+                _ => value,
+            };
+            match value {
                 Some(text) if text::push(column, text) => {}
-                Some(_) => {
+                Some(text) => {
                     column.push_null();
-                    good = false;
+                    good &= rescues;
+                    if self.rescued.is_some() {
+                        let text = serde_json::Value::from(text).to_string();
+                        push_member(&mut self.members, &self.names[*number], &text);
+                    }
                 }
                 None => column.push_null(),
             }
@@ -278,22 +231,41 @@ impl CsvLines {
         good
     }
 
+    #[cold]
+    fn too_wide(&self, number: u64) -> Error {
+        Error::invalid(format!(
+            "{}, line {number}: {} columns, and maxColumns is {}: correct the file or its \
+             separator, or allow more",
+            self.place,
+            self.cells.len(),
+            self.options.max_columns
+        ))
+        .with_condition("TOO_MANY_COLUMNS")
+    }
+
     fn truncate(&mut self, rows: usize) {
         self.columns.iter_mut().for_each(|(_, column)| column.truncate(rows));
+        if let Some(rescued) = &mut self.rescued {
+            rescued.truncate(rows);
+        }
         self.rows = rows;
     }
 }
 
 impl DecodeLine for CsvLines {
     fn line(&mut self, line: &str, number: u64) -> Result<()> {
-        if line.trim().is_empty() || self.options.dialect.is_comment(line) {
+        if self.options.is_no_record(line) {
             return Ok(());
         }
         if !self.header_read {
             self.header_read = true;
-            return self.header(line);
+            return self.header(line, number);
         }
         let good = self.record(line);
+        if self.cells.len() > self.options.max_columns {
+            return Err(self.too_wide(number));
+        }
+        self.rescue(line);
         self.rows += 1;
         match self.options.mode {
             Mode::DropMalformed if !good => self.truncate(self.rows - 1),
@@ -316,13 +288,17 @@ impl DecodeLine for CsvLines {
         for (_, column) in &mut self.columns {
             read.push(column.finish()?);
         }
-        let corrupt: Option<ArrayRef> = match &mut self.corrupt {
-            Some(bytes) => Some(Arc::new(bytes.finish_text()?)),
-            None => None,
+        let text = |bytes: &mut Option<Bytes>| -> Result<ArrayRef> {
+            Ok(match bytes {
+                Some(bytes) => Arc::new(bytes.finish_text()?),
+                None => Arc::new(StringArray::new_null(self.rows)),
+            })
         };
-        let result = self.result.iter().filter_map(|from| match from {
-            Some(column) => Some(read[*column].clone()),
-            None => corrupt.clone(),
+        let (corrupt, rescued) = (text(&mut self.corrupt)?, text(&mut self.rescued)?);
+        let result = self.result.iter().map(|from| match from {
+            Origin::Column(column) => read[*column].clone(),
+            Origin::Corrupt => corrupt.clone(),
+            Origin::Rescued => rescued.clone(),
         });
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         self.rows = 0;

@@ -1,18 +1,23 @@
 //! Schemas from the contents of files, as far as Spark infers them without being asked for more:
-//! JSON's types, the names of a CSV header (all STRING), Parquet's own schema.
+//! JSON's types, the names of a CSV header (all STRING, unless types are asked for), Parquet's
+//! own schema.
 
-use super::compression::Compression;
+mod cell;
+mod kind;
+
 use super::csv::CsvOptions;
-use super::lines::{DecodeLine, Lines};
-use super::{Batches, Decode, FileDecoder, parquet};
+use super::json::JsonOptions;
+use super::lines::DecodeLine;
+use super::{Batches, Cut, Decode, FileDecoder, parquet};
 use crate::file::PlannedFile;
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Fields, Schema};
-use fluvial_core::{Error, Result, ddl};
+use arrow::datatypes::{DataType, Field, Schema};
+use cell::Cell;
+use fluvial_core::{Error, Result};
 use futures::StreamExt;
+use kind::Kind;
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 impl FileDecoder {
     /// A schema for these files, the oldest first.
@@ -22,17 +27,28 @@ impl FileDecoder {
     /// `Invalid` if a file cannot be read.
     pub(crate) async fn infer(&self, files: &[PlannedFile]) -> Result<Schema> {
         match (self, files) {
-            (Self::Json(options), _) => {
-                let mut found = Kind::Null;
-                let mut malformed = false;
+            (Self::Json(options, _), _) => {
+                let seen = Seen::<Records>::default();
                 for file in files {
-                    let lines = JsonKinds { kind: found, malformed };
-                    JsonKinds { kind: found, malformed } = each_line(file, lines).await?;
+                    let look =
+                        JsonLook { seen: seen.clone(), options: options.clone(), room: Vec::new() };
+                    let place = file.place().to_owned();
+                    let cut = Cut::new(options.multi_line, options.separator.as_deref());
+                    self.each(file, cut.decoder(look, place), || false).await?;
                 }
-                Ok(json_schema(found, malformed.then_some(options.corrupt_column())))
+                Ok(seen.take().schema(options))
             }
-            (Self::Csv(options), [first, ..]) => {
-                Ok(csv_schema(options, &each_line(first, FirstLine::default()).await?.0))
+            (Self::Csv(options, _), [first, ..]) => {
+                let seen = Seen::<Table>::default();
+                let files = if options.infer_types { files } else { std::slice::from_ref(first) };
+                for file in files {
+                    let look =
+                        CsvLook { seen: seen.clone(), options: options.clone(), started: false };
+                    let enough = || !options.infer_types && seen.look(|table| table.named);
+                    let decoder = options.cut(look, file.place().to_owned());
+                    self.each(file, decoder, enough).await?;
+                }
+                Ok(seen.take().schema())
             }
             (Self::Parquet(_), [.., last]) => {
                 let schema = parquet::schema(last.clone()).await?;
@@ -41,111 +57,100 @@ impl FileDecoder {
             _ => Ok(Schema::new(vec![Field::new("value", DataType::Utf8, true)])),
         }
     }
-}
 
-/// Looks at lines and makes no rows of them.
-trait Look: DecodeLine {
-    /// Whether it has seen enough.
-    fn satisfied(&self) -> bool;
-}
-
-impl Look for FirstLine {
-    fn satisfied(&self) -> bool {
-        !self.0.is_empty()
-    }
-}
-
-impl Look for JsonKinds {
-    fn satisfied(&self) -> bool {
-        false
-    }
-}
-
-/// Shows the lines of a file to `decoder`.
-async fn each_line<D: Look>(file: &PlannedFile, decoder: D) -> Result<D> {
-    let place = file.place().to_owned();
-    let mut chunks = Compression::of(&place)?.decompress(file.stream(), place.clone())?;
-    let (mut lines, mut none) = (Lines::new(decoder, place), Batches::new());
-    while let Some(chunk) = chunks.next().await {
-        lines.feed(&chunk?, &mut none)?;
-        if lines.decoder().satisfied() {
-            return Ok(lines.into_decoder());
+    /// Shows the records of a file to `decoder`, until it has seen enough.
+    async fn each(
+        &self,
+        file: &PlannedFile,
+        mut decoder: Box<dyn Decode>,
+        enough: impl Fn() -> bool,
+    ) -> Result<()> {
+        let (mut chunks, mut none) = (self.text(file)?, Batches::new());
+        while let Some(chunk) = chunks.next().await {
+            decoder.feed(&chunk?, &mut none)?;
+            if enough() {
+                return Ok(());
+            }
         }
+        decoder.end(&mut none)
     }
-    lines.end(&mut none)?;
-    Ok(lines.into_decoder())
 }
 
-/// Takes the first line that is not blank.
+/// What was seen so far: decoders are consumed, this stays.
 #[derive(Debug, Default)]
-struct FirstLine(String);
+struct Seen<T>(Arc<Mutex<T>>);
 
-impl DecodeLine for FirstLine {
-    fn line(&mut self, line: &str, _number: u64) -> Result<()> {
-        if self.0.is_empty() && !line.trim().is_empty() {
-            self.0 = line.to_owned();
-        }
-        Ok(())
-    }
-
-    fn rows(&self) -> usize {
-        0
-    }
-
-    fn flush(&mut self) -> Result<RecordBatch> {
-        Err(Error::invalid("looking for a schema makes no rows"))
+impl<T> Clone for Seen<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
     }
 }
 
-fn csv_schema(options: &CsvOptions, first: &str) -> Schema {
-    let cells = options.names(first);
-    let name = |(i, cell): (usize, &String)| {
-        let named = options.has_header() && !cell.is_empty();
-        Field::new(if named { cell.clone() } else { format!("_c{i}") }, DataType::Utf8, true)
-    };
-    Schema::new(cells.iter().enumerate().map(name).collect::<Vec<_>>())
+impl<T: Default> Seen<T> {
+    fn look<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn take(&self) -> T {
+        self.look(std::mem::take)
+    }
 }
 
-/// What JSON values of one place have in common.
-#[derive(Debug, Clone, PartialEq)]
-enum Kind {
-    Null,
-    Boolean,
-    Long,
-    /// A whole number beyond 64 bits.
-    Wide,
-    Double,
-    Text,
-    Array(Box<Kind>),
-    /// Sorted by name, as in Spark.
-    Object(BTreeMap<String, Kind>),
+fn no_rows() -> Error {
+    Error::invalid("looking for a schema makes no rows")
 }
 
+/// What JSON records have in common.
 #[derive(Debug)]
-struct JsonKinds {
+struct Records {
     kind: Kind,
     malformed: bool,
 }
 
-impl DecodeLine for JsonKinds {
+impl Default for Records {
+    fn default() -> Self {
+        Self { kind: Kind::Null, malformed: false }
+    }
+}
+
+impl Records {
+    fn schema(self, options: &JsonOptions) -> Schema {
+        let corrupt = self.malformed.then_some(options.corrupt_column());
+        kind::schema(self.kind, corrupt, options.inference)
+    }
+}
+
+struct JsonLook {
+    seen: Seen<Records>,
+    options: JsonOptions,
+    room: Vec<u8>,
+}
+
+impl DecodeLine for JsonLook {
     fn line(&mut self, line: &str, _number: u64) -> Result<()> {
         if line.trim().is_empty() {
             return Ok(());
         }
-        // Only the first value of a line counts.
-        let mut values = serde_json::Deserializer::from_str(line).into_iter::<Value>();
-        let objects = match values.next() {
-            Some(Ok(Value::Array(items))) if items.iter().all(Value::is_object) => items,
-            Some(Ok(object @ Value::Object(_))) => vec![object],
+        let how = self.options.inference;
+        // Only the first value of a record counts.
+        let value = self.options.plain(line, &mut self.room).and_then(|plain| {
+            let mut values = serde_json::Deserializer::from_slice(plain).into_iter::<Value>();
+            values.next()?.ok()
+        });
+        let objects = match value {
+            Some(Value::Array(items)) if items.iter().all(Value::is_object) => items,
+            Some(object @ Value::Object(_)) => vec![object],
             _ => {
-                self.malformed = true;
+                self.seen.look(|records| records.malformed = true);
                 return Ok(());
             }
         };
-        for object in objects {
-            let before = std::mem::replace(&mut self.kind, Kind::Null);
-            self.kind = common(before, kind(object));
-        }
+        self.seen.look(|records| {
+            for object in objects {
+                let before = std::mem::replace(&mut records.kind, Kind::Null);
+                records.kind = kind::common(before, kind::kind(object, how));
+            }
+        });
         Ok(())
     }
 
@@ -154,90 +159,87 @@ impl DecodeLine for JsonKinds {
     }
 
     fn flush(&mut self) -> Result<RecordBatch> {
-        Err(Error::invalid("looking for a schema makes no rows"))
+        Err(no_rows())
     }
 }
 
-fn kind(value: Value) -> Kind {
-    match value {
-        Value::Null => Kind::Null,
-        Value::Bool(_) => Kind::Boolean,
-        Value::Number(number) if number.is_i64() => Kind::Long,
-        Value::Number(number) if number.is_u64() => Kind::Wide,
-        Value::Number(_) => Kind::Double,
-        Value::String(_) => Kind::Text,
-        Value::Array(items) => {
-            Kind::Array(Box::new(items.into_iter().map(kind).fold(Kind::Null, common)))
-        }
-        Value::Object(fields) => {
-            Kind::Object(fields.into_iter().map(|(name, value)| (name, kind(value))).collect())
-        }
+/// What the records of CSV files have in common.
+#[derive(Debug, Default)]
+struct Table {
+    named: bool,
+    columns: Vec<(String, Cell)>,
+}
+
+impl Table {
+    fn schema(self) -> Schema {
+        let field = |(name, cell): (String, Cell)| Field::new(name, cell.data_type(), true);
+        Schema::new(self.columns.into_iter().map(field).collect::<Vec<_>>())
     }
 }
 
-fn common(a: Kind, b: Kind) -> Kind {
-    match (a, b) {
-        (Kind::Null, other) | (other, Kind::Null) => other,
-        (Kind::Long, Kind::Wide) | (Kind::Wide, Kind::Long) => Kind::Wide,
-        (Kind::Double, Kind::Long | Kind::Wide) | (Kind::Long | Kind::Wide, Kind::Double) => {
-            Kind::Double
+struct CsvLook {
+    seen: Seen<Table>,
+    options: CsvOptions,
+    /// Whether a record of this file was seen.
+    started: bool,
+}
+
+impl DecodeLine for CsvLook {
+    fn line(&mut self, line: &str, _number: u64) -> Result<()> {
+        if self.options.is_no_record(line) {
+            return Ok(());
         }
-        (Kind::Array(a), Kind::Array(b)) => Kind::Array(Box::new(common(*a, *b))),
-        (Kind::Object(mut a), Kind::Object(b)) => {
-            for (name, kind) in b {
-                let before = a.remove(&name).unwrap_or(Kind::Null);
-                a.insert(name, common(before, kind));
+        let cells = self.options.names(line);
+        let header = self.options.has_header() && !self.started;
+        self.started = true;
+        let options = &self.options;
+        self.seen.look(|table| {
+            if !table.named {
+                table.named = true;
+                let name = |(i, cell): (usize, &String)| {
+                    let named = options.has_header() && !cell.is_empty();
+                    (if named { cell.clone() } else { format!("_c{i}") }, Cell::Null)
+                };
+                table.columns = cells.iter().enumerate().map(name).collect();
             }
-            Kind::Object(a)
-        }
-        (a, b) if a == b => a,
-        _ => Kind::Text,
-    }
-}
-
-/// The type of a kind; `None` for an object without fields, which no column can have.
-fn data_type(kind: Kind) -> Option<DataType> {
-    Some(match kind {
-        Kind::Null | Kind::Text => DataType::Utf8,
-        Kind::Boolean => DataType::Boolean,
-        Kind::Long => DataType::Int64,
-        Kind::Wide => DataType::Decimal128(20, 0),
-        Kind::Double => DataType::Float64,
-        Kind::Array(item) => ddl::array_of(data_type(*item)?),
-        Kind::Object(fields) => {
-            let fields = fields_of(fields);
-            if fields.is_empty() {
-                return None;
+            if header || !options.infer_types {
+                return;
             }
-            DataType::Struct(fields)
-        }
-    })
-}
-
-fn fields_of(fields: BTreeMap<String, Kind>) -> Fields {
-    let field = |(name, kind)| Some(Arc::new(Field::new(name, data_type(kind)?, true)));
-    fields.into_iter().filter_map(field).collect()
-}
-
-fn json_schema(found: Kind, corrupt: Option<&str>) -> Schema {
-    let mut fields = match found {
-        Kind::Object(fields) => fields,
-        _ => BTreeMap::new(),
-    };
-    if let Some(corrupt) = corrupt {
-        fields.insert(corrupt.to_owned(), Kind::Text);
+            for ((_, known), text) in table.columns.iter_mut().zip(&cells) {
+                if !text.is_empty() && !options.is_null(text) {
+                    *known = known.or(Cell::of(text, options.times()));
+                }
+            }
+        });
+        Ok(())
     }
-    Schema::new(fields_of(fields))
+
+    fn rows(&self) -> usize {
+        0
+    }
+
+    fn flush(&mut self) -> Result<RecordBatch> {
+        Err(no_rows())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fluvial_core::Options;
+    use fluvial_core::ddl;
 
     fn inferred(lines: &[&str]) -> String {
-        let mut kinds = JsonKinds { kind: Kind::Null, malformed: false };
-        lines.iter().for_each(|line| kinds.line(line, 1).unwrap());
-        let schema = json_schema(kinds.kind, kinds.malformed.then_some("_corrupt_record"));
+        inferred_with(&[], lines)
+    }
+
+    fn inferred_with(options: &[&str], lines: &[&str]) -> String {
+        let mut options = Options::new(options.iter().map(|name| (*name, "true")));
+        let options = JsonOptions::take(&mut options).unwrap();
+        let kinds = Seen::<Records>::default();
+        let mut look = JsonLook { seen: kinds.clone(), options: options.clone(), room: vec![] };
+        lines.iter().for_each(|line| look.line(line, 1).unwrap());
+        let schema = kinds.take().schema(&options);
         let fields = schema.fields().iter();
         fields
             .map(|f| format!("{} {}", f.name(), ddl::ddl_name(f.data_type())))
@@ -258,5 +260,24 @@ mod tests {
         assert_eq!(inferred(&["{\"a\":9223372036854775808}"]), "a DECIMAL(20,0)");
         assert_eq!(inferred(&["[{\"a\":1},{\"b\":2}]", ""]), "a BIGINT, b BIGINT");
         assert_eq!(inferred(&["{\"a\":1}", "broken"]), "_corrupt_record STRING, a BIGINT");
+    }
+
+    #[test]
+    fn options_say_how() {
+        let line = r#"{"a":null,"b":[],"c":{},"d":1,"e":[null],"f":{"g":true,"h":null},"i":1.50}"#;
+        assert_eq!(
+            inferred_with(&["dropFieldIfAllNull"], &[line]),
+            "d BIGINT, f STRUCT<g: BOOLEAN>, i DOUBLE"
+        );
+        assert_eq!(
+            inferred_with(&["primitivesAsString", "dropFieldIfAllNull"], &[line]),
+            "d STRING, f STRUCT<g: STRING>, i STRING"
+        );
+        assert_eq!(inferred_with(&["prefersDecimal"], &["{\"i\":1.5}"]), "i DECIMAL(2,1)");
+        assert_eq!(
+            inferred_with(&["prefersDecimal"], &["{\"i\":1.5}", "{\"i\":1}"]),
+            "i DECIMAL(21,1)"
+        );
+        assert_eq!(inferred_with(&["allowComments"], &["{\"i\":1}//x"]), "i BIGINT");
     }
 }

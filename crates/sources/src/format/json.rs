@@ -6,6 +6,8 @@
 //! visible: then all of them are read.
 
 mod object;
+mod relax;
+mod rescue;
 mod scan;
 mod skip;
 mod unescape;
@@ -13,13 +15,19 @@ mod value;
 
 use super::lines::DecodeLine;
 use super::mode::{CORRUPT_RECORD, Mode, malformed};
+use super::unknown::{Unknown, unknown_columns};
 use crate::column::{self, Bytes, Column};
-use crate::text::zone::Zone;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use crate::format::separated::take_separator;
+use crate::text::pattern::Times;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use fluvial_core::{Error, Options, Result};
-use object::Shape;
+use object::{Names, Shape};
+use relax::Relax;
+use rescue::Rescued;
+pub(crate) use rescue::{push_member, rescued_text};
 use scan::{Cursor, Syntax};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How JSON is read.
@@ -27,16 +35,41 @@ use std::sync::Arc;
 pub(crate) struct JsonOptions {
     mode: Mode,
     corrupt: String,
-    zone: Zone,
+    times: Times,
+    relax: Relax,
+    /// A file is one record.
+    pub(crate) multi_line: bool,
+    /// What ends a record, if it is not the end of a line.
+    pub(crate) separator: Option<String>,
+    pub(crate) inference: Inference,
+    unknown: Unknown,
+    names: Names,
+}
+
+/// How a schema is found in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Inference {
+    /// Everything that is no object and no list is a text.
+    pub(crate) primitives_as_string: bool,
+    /// Numbers with a fraction are decimals where they fit.
+    pub(crate) prefers_decimal: bool,
+    /// Columns without a value are left out.
+    pub(crate) drop_null: bool,
 }
 
 /// Their names.
-pub(crate) const JSON_OPTIONS: &[&str] = &["mode", "columnNameOfCorruptRecord", "timeZone"];
-
-/// Spark's that we do not have yet.
-pub(crate) const JSON_REFUSED: &[&str] = &[
+pub(crate) const JSON_OPTIONS: &[&str] = &[
+    "mode",
+    "columnNameOfCorruptRecord",
+    "timeZone",
+    "dateFormat",
+    "timestampFormat",
+    "timestampNTZFormat",
+    "multiLine",
+    "lineSep",
     "primitivesAsString",
     "prefersDecimal",
+    "dropFieldIfAllNull",
     "allowComments",
     "allowUnquotedFieldNames",
     "allowSingleQuotes",
@@ -44,23 +77,40 @@ pub(crate) const JSON_REFUSED: &[&str] = &[
     "allowBackslashEscapingAnyCharacter",
     "allowUnquotedControlChars",
     "allowNonNumericNumbers",
-    "dateFormat",
-    "timestampFormat",
-    "timestampNTZFormat",
-    "multiLine",
-    "lineSep",
-    "locale",
-    "dropFieldIfAllNull",
-    "samplingRatio",
-    "useUnsafeRow",
 ];
+
+/// Spark's that we do not have yet.
+pub(crate) const JSON_REFUSED: &[&str] =
+    &["locale", "samplingRatio", "useUnsafeRow", "inferTimestamp", "enableDateTimeParsingFallback"];
 
 impl JsonOptions {
     pub(crate) fn take(options: &mut Options) -> Result<Self> {
         options.refuse(JSON_REFUSED)?;
         let corrupt = options.take("columnNameOfCorruptRecord");
         let corrupt = corrupt.unwrap_or_else(|| CORRUPT_RECORD.into());
-        Ok(Self { mode: Mode::take(options)?, corrupt, zone: Zone::take(options)? })
+        let mut is = |name| options.take_bool(name).map(|found| found.unwrap_or(false));
+        let inference = Inference {
+            primitives_as_string: is("primitivesAsString")?,
+            prefers_decimal: is("prefersDecimal")?,
+            drop_null: is("dropFieldIfAllNull")?,
+        };
+        Ok(Self {
+            multi_line: is("multiLine")?,
+            mode: Mode::take(options)?,
+            corrupt,
+            times: Times::take(options)?,
+            relax: Relax::take(options)?,
+            separator: take_separator(options)?,
+            inference,
+            names: Names::default(),
+            unknown: Unknown::default(),
+        })
+    }
+
+    /// Says what becomes of what no column takes, and whether names have a case.
+    pub(crate) fn set_unknown(&mut self, unknown: &Unknown, insensitive: bool) {
+        self.names = Names { insensitive, strict: unknown.is_looked_for() };
+        self.unknown = unknown.clone();
     }
 
     /// The column that takes malformed records.
@@ -68,9 +118,18 @@ impl JsonOptions {
         &self.corrupt
     }
 
-    /// The zone of times that name none.
-    pub(crate) fn zone(&self) -> Zone {
-        self.zone
+    /// How dates and times are written.
+    pub(crate) fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// A record in plain JSON; `None` if it is none.
+    pub(crate) fn plain<'a>(&self, record: &'a str, room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        if self.relax.is_plain() {
+            return Some(record.as_bytes());
+        }
+        self.relax.rewrite(record, room).ok()?;
+        Some(room)
     }
 
     /// Checks that columns of these types can be read.
@@ -80,7 +139,7 @@ impl JsonOptions {
     /// `Invalid`, naming the column.
     pub(crate) fn check(&self, fields: &Fields) -> Result<()> {
         for field in fields {
-            column::new_for(field, self.zone)?;
+            column::new_for(field, &self.times)?;
             if *field.name() == self.corrupt && *field.data_type() != DataType::Utf8 {
                 return Err(Error::invalid(format!(
                     "the column `{}` takes malformed records: it must be a STRING",
@@ -93,20 +152,39 @@ impl JsonOptions {
     }
 }
 
+/// Where a column of the result comes from.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    Column(usize),
+    Corrupt,
+    Rescued,
+}
+
 /// Makes rows of JSON lines.
 #[derive(Debug)]
 pub(crate) struct JsonLines {
     mode: Mode,
+    relax: Relax,
+    /// The record in plain JSON, where it was not.
+    plain: Vec<u8>,
     place: String,
     shape: Shape,
     columns: Vec<Column>,
     rows: usize,
     /// The malformed records, if they are asked for.
     corrupt: Option<Bytes>,
-    /// Where each column of the result comes from; `None` is `corrupt`.
-    result: Vec<Option<usize>>,
+    /// What no column took, if it is asked for.
+    rescued: Option<Bytes>,
+    unknown: Unknown,
+    names: Names,
+    times: Times,
+    /// All columns that are read.
+    fields: Fields,
+    result: Vec<Origin>,
     schema: SchemaRef,
     scratch: Vec<u8>,
+    /// Columns that the schema has not.
+    found: BTreeSet<String>,
 }
 
 impl JsonLines {
@@ -120,22 +198,38 @@ impl JsonLines {
         let is_corrupt = |field: &FieldRef| *field.name() == options.corrupt;
         let marked = projection.iter().any(|i| is_corrupt(&fields[*i]));
         // Where malformed lines can be told from others, all columns take part in the judgement.
-        let all = marked || options.mode != Mode::Permissive;
-        let read: Vec<usize> = (0..fields.len())
-            .filter(|i| !is_corrupt(&fields[*i]) && (all || projection.contains(i)))
-            .collect();
+        let unknown = &options.unknown;
+        let is_rescued = |field: &FieldRef| unknown.is_column(field.name());
+        let rescues = projection.iter().any(|i| is_rescued(&fields[*i]));
+        let all = marked || options.mode != Mode::Permissive || unknown.is_looked_for();
+        let is_read = |i: &usize| !is_corrupt(&fields[*i]) && !is_rescued(&fields[*i]);
+        let read: Vec<usize> =
+            (0..fields.len()).filter(|i| is_read(i) && (all || projection.contains(i))).collect();
+        let origin = |i: &usize| match read.iter().position(|r| r == i) {
+            Some(column) => Origin::Column(column),
+            None if is_rescued(&fields[*i]) => Origin::Rescued,
+            None => Origin::Corrupt,
+        };
         let read_fields: Fields = read.iter().map(|i| fields[*i].clone()).collect();
         let schema = Schema::new(projection.iter().map(|i| fields[*i].clone()).collect::<Fields>());
         Ok(Self {
             mode: options.mode,
+            relax: options.relax,
+            plain: Vec::new(),
             place,
-            shape: Shape::new(&read_fields),
-            columns: column::columns(&read_fields, options.zone)?,
+            shape: Shape::new(&read_fields, options.names),
+            columns: column::columns(&read_fields, &options.times)?,
             rows: 0,
             corrupt: marked.then(Bytes::new),
-            result: projection.iter().map(|i| read.iter().position(|r| r == i)).collect(),
+            rescued: rescues.then(Bytes::new),
+            unknown: unknown.clone(),
+            names: options.names,
+            times: options.times.clone(),
+            result: projection.iter().map(origin).collect(),
+            fields: read_fields,
             schema: Arc::new(schema),
             scratch: Vec::new(),
+            found: BTreeSet::new(),
         })
     }
 
@@ -156,14 +250,72 @@ impl JsonLines {
 
     #[inline]
     fn object(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, Syntax> {
+        let start = cursor.at;
         let good = self.shape.read(cursor, &mut self.columns, &mut self.scratch)?;
         self.rows += 1;
+        if self.names.strict {
+            return self.rescue(good, &cursor.text[start..cursor.at]);
+        }
         Ok(good)
+    }
+
+    /// Looks at an object again that no column took all of. Such a record is not malformed.
+    fn rescue(&mut self, good: bool, object: &[u8]) -> Result<bool, Syntax> {
+        if good {
+            if let Some(rescued) = &mut self.rescued {
+                rescued.push_null();
+            }
+            return Ok(true);
+        }
+        let found = Rescued::of(object, &self.fields, self.names, &self.times)?;
+        if self.unknown.stops() {
+            self.found.extend(found.unknown);
+        }
+        if let Some(rescued) = &mut self.rescued {
+            if found.members.is_empty() {
+                rescued.push_null();
+            } else {
+                rescued.push(rescued_text(found.members, &self.place).as_bytes());
+            }
+        }
+        // Without a column for it, what does not fit makes a record malformed as it always does.
+        Ok(self.unknown.has_column() || found.misfits == 0)
     }
 
     fn truncate(&mut self, rows: usize) {
         self.columns.iter_mut().for_each(|column| column.truncate(rows));
+        if let Some(rescued) = &mut self.rescued {
+            rescued.truncate(rows);
+        }
         self.rows = rows;
+    }
+
+    /// Takes the record `plain`, which is written as `line`.
+    #[inline]
+    fn plain_line(&mut self, plain: &[u8], line: &str, number: u64) -> Result<()> {
+        let mut cursor = Cursor::new(plain);
+        cursor.blanks();
+        if cursor.done() {
+            return Ok(());
+        }
+        let start = self.rows;
+        let record = self.record(&mut cursor);
+        if !self.found.is_empty() {
+            return Err(unknown_columns(&self.place, number, &self.found));
+        }
+        match record {
+            Ok(true) => {
+                if let Some(corrupt) = &mut self.corrupt {
+                    (start..self.rows).for_each(|_| corrupt.push_null());
+                }
+                Ok(())
+            }
+            Ok(false) => self.malformed(line, number, start),
+            Err(Syntax) => {
+                self.truncate(start);
+                self.malformed(line, number, start)
+            }
+        }
     }
 
     /// Handles a malformed line; rows from `start` on are what could be read of it, if anything.
@@ -173,6 +325,9 @@ impl JsonLines {
             Mode::Permissive => {
                 if self.rows == start {
                     self.columns.iter_mut().for_each(Column::push_null);
+                    if let Some(rescued) = &mut self.rescued {
+                        rescued.push_null();
+                    }
                     self.rows += 1;
                 }
                 if let Some(corrupt) = &mut self.corrupt {
@@ -189,25 +344,16 @@ impl JsonLines {
 impl DecodeLine for JsonLines {
     #[inline]
     fn line(&mut self, line: &str, number: u64) -> Result<()> {
-        let mut cursor = Cursor::new(line.as_bytes());
-        cursor.blanks();
-        if cursor.done() {
-            return Ok(());
+        if self.relax.is_plain() {
+            return self.plain_line(line.as_bytes(), line, number);
         }
-        let start = self.rows;
-        match self.record(&mut cursor) {
-            Ok(true) => {
-                if let Some(corrupt) = &mut self.corrupt {
-                    (start..self.rows).for_each(|_| corrupt.push_null());
-                }
-                Ok(())
-            }
-            Ok(false) => self.malformed(line, number, start),
-            Err(Syntax) => {
-                self.truncate(start);
-                self.malformed(line, number, start)
-            }
-        }
+        let mut plain = std::mem::take(&mut self.plain);
+        let done = match self.relax.rewrite(line, &mut plain) {
+            Ok(()) => self.plain_line(&plain, line, number),
+            Err(Syntax) => self.malformed(line, number, self.rows),
+        };
+        self.plain = plain;
+        done
     }
 
     fn rows(&self) -> usize {
@@ -219,13 +365,17 @@ impl DecodeLine for JsonLines {
         for column in &mut self.columns {
             read.push(column.finish()?);
         }
-        let corrupt: Option<ArrayRef> = match &mut self.corrupt {
-            Some(bytes) => Some(Arc::new(bytes.finish_text()?)),
-            None => None,
+        let text = |bytes: &mut Option<Bytes>| -> Result<ArrayRef> {
+            Ok(match bytes {
+                Some(bytes) => Arc::new(bytes.finish_text()?),
+                None => Arc::new(StringArray::new_null(self.rows)),
+            })
         };
-        let result = self.result.iter().filter_map(|from| match from {
-            Some(column) => Some(read[*column].clone()),
-            None => corrupt.clone(),
+        let (corrupt, rescued) = (text(&mut self.corrupt)?, text(&mut self.rescued)?);
+        let result = self.result.iter().map(|from| match from {
+            Origin::Column(column) => read[*column].clone(),
+            Origin::Corrupt => corrupt.clone(),
+            Origin::Rescued => rescued.clone(),
         });
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         self.rows = 0;

@@ -50,14 +50,6 @@ impl<D: DecodeLine> Lines<D> {
         Self { decoder, place, open: Vec::new(), started: false, number: 0, bytes: 0 }
     }
 
-    pub(crate) fn decoder(&self) -> &D {
-        &self.decoder
-    }
-
-    pub(crate) fn into_decoder(self) -> D {
-        self.decoder
-    }
-
     /// Refuses a line of so many bytes, if it is too long.
     pub(crate) fn check_length(&self, bytes: usize) -> Result<()> {
         if bytes <= MAX_LINE {
@@ -74,8 +66,14 @@ impl<D: DecodeLine> Lines<D> {
         Ok(())
     }
 
-    /// Takes a record that may have line ends in it, and empties it.
+    /// Takes a record that may have line ends in it and ended with one, and empties it.
     pub(crate) fn record(&mut self, record: &mut Vec<u8>, out: &mut Batches) -> Result<()> {
+        record.pop_if(|last| *last == b'\r');
+        self.whole_record(record, out)
+    }
+
+    /// Takes a record as it is, and empties it.
+    pub(crate) fn whole_record(&mut self, record: &mut Vec<u8>, out: &mut Batches) -> Result<()> {
         if !self.started {
             std::mem::swap(&mut self.open, record);
             self.start(true)?;
@@ -83,7 +81,7 @@ impl<D: DecodeLine> Lines<D> {
         }
         self.check_length(record.len())?;
         let text = String::from_utf8_lossy(record);
-        self.row(text.strip_suffix('\r').unwrap_or(&text), out)?;
+        self.row(&text, out)?;
         record.clear();
         Ok(())
     }
@@ -154,7 +152,7 @@ impl<D: DecodeLine> Lines<D> {
             [0xef, 0xbb, 0xbf, ..] => drop(self.open.drain(..3)),
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
                 return Err(Error::invalid(format!(
-                    "{} is UTF-16: only UTF-8 is read, convert it",
+                    "{} is UTF-16: set the option encoding to UTF-16",
                     self.place
                 ))
                 .with_condition("UNSUPPORTED_ENCODING"));
@@ -201,6 +199,11 @@ impl<D: DecodeLine> Decode for Lines<D> {
         if !self.open.is_empty() {
             self.close(out)?;
         }
+        self.flush(out)
+    }
+
+    fn interrupt(&mut self, out: &mut Batches) -> Result<()> {
+        self.open.clear();
         self.flush(out)
     }
 }

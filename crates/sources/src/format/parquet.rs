@@ -2,6 +2,7 @@
 
 mod adapt;
 
+use super::unknown::unknown_columns;
 use crate::BATCH_ROWS;
 use crate::file::{PlannedFile, later};
 use adapt::adapt;
@@ -16,6 +17,7 @@ use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,16 +27,25 @@ const FOOTER_BYTES: usize = 64 << 10;
 /// So many column chunks of a row group are requested at once.
 const REQUESTS: usize = 8;
 
+/// How columns are found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns {
+    pub(crate) case: NameCase,
+    /// A column that the schema has not is an error.
+    pub(crate) stop: bool,
+}
+
 /// Reads the row groups that start in `range`: the columns `projection` of `fields`.
 pub(crate) fn open(
     file: PlannedFile,
     range: Range<u64>,
     fields: &[FieldRef],
     projection: &[usize],
-    case: NameCase,
+    how: Columns,
 ) -> RowStream {
     let wanted: Fields = projection.iter().map(|i| fields[*i].clone()).collect();
     let schema: SchemaRef = Arc::new(Schema::new(wanted));
+    let known: Vec<String> = fields.iter().map(|field| field.name().to_lowercase()).collect();
     if file.size() == 0 {
         return futures::stream::empty().boxed();
     }
@@ -44,9 +55,17 @@ pub(crate) fn open(
         let builder = ParquetRecordBatchStreamBuilder::new_with_options(Reader(file), plain())
             .await
             .map_err(failed)?;
+        if how.stop {
+            let unknown = |name: &&String| !known.contains(&name.to_lowercase());
+            let names = builder.schema().fields().iter().map(|field| field.name());
+            let names: BTreeSet<String> = names.filter(unknown).cloned().collect();
+            if !names.is_empty() {
+                return Err(unknown_columns(&place, 1, &names));
+            }
+        }
         let groups = groups(builder.metadata(), &range);
         let columns =
-            find(builder.schema().fields(), schema.fields(), case).map_err(|e| e.at(&place))?;
+            find(builder.schema().fields(), schema.fields(), how.case).map_err(|e| e.at(&place))?;
         let roots = columns.iter().flatten().copied();
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
         // A batch has the columns of the mask in the order of the file.

@@ -1,18 +1,30 @@
 //! Text: one row a line, in one column.
 
 use super::lines::DecodeLine;
+use super::separated::take_separator;
 use crate::column::Bytes;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use fluvial_core::{Error, Options, Result};
 use std::sync::Arc;
 
-/// Spark's options that we do not have yet.
-const REFUSED: &[&str] = &["wholetext", "lineSep"];
+/// How text is read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TextOptions {
+    /// A file is one row.
+    pub(crate) whole: bool,
+    /// What ends a row, if it is not the end of a line.
+    pub(crate) separator: Option<String>,
+}
 
-/// Refuses options that text does not have yet.
-pub(crate) fn take(options: &mut Options) -> Result<()> {
-    options.refuse(REFUSED)
+/// Their names.
+pub(crate) const TEXT_OPTIONS: &[&str] = &["wholetext", "lineSep"];
+
+impl TextOptions {
+    pub(crate) fn take(options: &mut Options) -> Result<Self> {
+        let whole = options.take_bool("wholetext")?.unwrap_or(false);
+        Ok(Self { whole, separator: take_separator(options)? })
+    }
 }
 
 /// Checks that there is one column of text.

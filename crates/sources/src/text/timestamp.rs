@@ -5,6 +5,7 @@
 //! every replay.
 
 use super::date::{Reader, days, trim};
+use super::pattern::Pattern;
 use super::zone::Zone;
 
 const SECOND: i64 = 1_000_000;
@@ -19,6 +20,16 @@ pub(crate) enum Reading {
 }
 
 impl Reading {
+    /// As [`Reading::parse`], in the form that the user gave, if any.
+    #[inline]
+    pub(crate) fn read(self, text: &[u8], form: Option<&Pattern>) -> Option<i64> {
+        match (form, self) {
+            (None, _) => self.parse(text),
+            (Some(form), Self::Local) => form.local(text),
+            (Some(form), Self::Instant(zone)) => form.instant(text, zone),
+        }
+    }
+
     /// Microseconds since 1970-01-01 00:00, in UTC if it is an instant.
     #[inline]
     pub(crate) fn parse(self, text: &[u8]) -> Option<i64> {

@@ -42,6 +42,7 @@ impl SourceWorld for Files {
             .options(Options::new(self.spec.options.clone()))
             .log(store, Path::from("checkpoint/sources/s"))
             .with_metadata_column();
+        let source = if self.spec.auto { source.auto_loader() } else { source };
         Arc::new(source.open().await.unwrap())
     }
 
@@ -75,6 +76,16 @@ fluvial_conformance::source!(parquet_files, |disk: &Disk| {
 });
 fluvial_conformance::source!(deleted_files, |disk: &Disk| {
     Files::world(disk, Spec::json("").option("cleanSource", "delete"))
+});
+
+fluvial_conformance::source!(auto_loader, |disk: &Disk| {
+    // Listings of the tail alone would break law 2 here on purpose: names do not rise.
+    let spec = Spec { auto: true, ..Spec::json("") };
+    Files::world(disk, spec.option("allowOverwrites", "true"))
+});
+fluvial_conformance::source!(auto_loader_that_rescues, |disk: &Disk| {
+    let spec = Spec { auto: true, ..Spec::json("") };
+    Files::world(disk, spec.option("schemaEvolutionMode", "rescue"))
 });
 
 /// Seconds of a virtual clock.

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod auto;
 mod cases;
 mod cleaning;
 mod faults;
 mod formats;
 mod laws;
 mod local;
+mod options;
 mod query;
 mod refusals;

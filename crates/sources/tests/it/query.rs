@@ -20,6 +20,7 @@ pub(crate) struct Spec {
     pub(crate) schema: Option<String>,
     pub(crate) options: Vec<(String, String)>,
     pub(crate) metadata: bool,
+    pub(crate) auto: bool,
 }
 
 impl Spec {
@@ -30,7 +31,13 @@ impl Spec {
             schema: Some(schema.into()),
             options: Vec::new(),
             metadata: false,
+            auto: false,
         }
+    }
+
+    /// An Auto Loader of JSON whose schema is inferred.
+    pub(crate) fn auto() -> Self {
+        Self { schema: None, auto: true, ..Self::json("") }
     }
 
     pub(crate) fn format(mut self, format: FileFormat) -> Self {
@@ -57,6 +64,12 @@ impl Spec {
             Some(schema) => builder.schema(parse_ddl(schema)?),
             None => builder.infer_schema(),
         };
+        if self.auto {
+            builder = builder.auto_loader();
+        }
+        if self.auto && self.schema.is_none() {
+            builder = builder.schema_versions(process.store(), Path::from("schema"));
+        }
         if self.metadata {
             builder = builder.with_metadata_column();
         }

@@ -24,11 +24,29 @@ fn unknown_options_have_a_nearest_name() {
 
 #[test]
 fn options_of_spark_that_are_not_supported_yet_are_named() {
-    for name in ["multiLine", "timestampFormat", "fileNameOnly", "ignoreCorruptFiles"] {
+    for name in ["locale", "samplingRatio", "fileNameOnly", "mergeSchema"] {
         let (condition, message) = refused(&Spec::json("a INT").option(name, "true"));
         assert_eq!(condition, "OPTION_NOT_SUPPORTED");
         assert!(message.contains(name), "{message}");
     }
+}
+
+#[test]
+fn texts_of_options_are_checked() {
+    for (name, value) in [
+        ("encoding", "EBCDIC"),
+        ("timestampFormat", "YYYY-ww"),
+        ("dateFormat", "EEEE"),
+        ("lineSep", ""),
+        ("multiLine", "maybe"),
+        ("ignoreCorruptFiles", "1"),
+    ] {
+        let (condition, message) = refused(&Spec::json("a INT").option(name, value));
+        assert_eq!(condition, "INVALID_OPTION_VALUE", "{name}");
+        assert!(message.contains(name), "{message}");
+    }
+    let (condition, _) = refused(&Spec::json("a INT").option("allowNonNumericNumbers", "false"));
+    assert_eq!(condition, "OPTION_NOT_SUPPORTED");
 }
 
 #[test]

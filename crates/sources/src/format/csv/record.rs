@@ -208,4 +208,9 @@ impl<D: DecodeLine> Decode for Records<D> {
         }
         self.lines.end(out)
     }
+
+    fn interrupt(&mut self, out: &mut Batches) -> Result<()> {
+        self.open.clear();
+        self.lines.interrupt(out)
+    }
 }

@@ -10,12 +10,28 @@ use std::collections::BTreeMap;
 /// No more keys than this are remembered: an object may be used as a map with endless keys.
 const MAX_KEYS: usize = 1024;
 
+/// How names of columns are compared, and what becomes of values that no column takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Names {
+    /// Names that differ in case only are the same; of two in one object the first one counts.
+    pub(crate) insensitive: bool,
+    /// A name that no column has makes the record one of those that are looked at again.
+    pub(crate) strict: bool,
+}
+
+impl Names {
+    pub(super) fn same(self, field: &str, key: &str) -> bool {
+        field == key || (self.insensitive && field.to_lowercase() == key.to_lowercase())
+    }
+}
+
 /// Reads objects into one column per field, matched by name.
 ///
 /// The lines of a file mostly have the same keys in the same order. So each key seen remembers
 /// the one that followed it: the next key is compared with one guess before it is searched for.
 #[derive(Debug)]
 pub(super) struct Shape {
+    how: Names,
     names: BTreeMap<Vec<u8>, usize>,
     readers: Vec<Reader>,
     /// The object that last had the field.
@@ -39,13 +55,15 @@ struct Key {
 
 impl Shape {
     /// A reader of objects with these fields.
-    pub(super) fn new(fields: &Fields) -> Self {
-        let names = fields.iter().enumerate().map(|(i, f)| (f.name().clone().into_bytes(), i));
+    pub(super) fn new(fields: &Fields, how: Names) -> Self {
+        let name = |name: &String| if how.insensitive { name.to_lowercase() } else { name.clone() };
+        let names = fields.iter().enumerate().map(|(i, f)| (name(f.name()).into_bytes(), i));
         // The first key follows a key that no object can have.
         let start = Key { raw: Vec::new(), field: None, next: 0 };
         Self {
+            how,
             names: names.collect(),
-            readers: fields.iter().map(|field| reader(field.data_type())).collect(),
+            readers: fields.iter().map(|field| Reader::new(field.data_type(), how)).collect(),
             filled: vec![0; fields.len()],
             objects: 0,
             keys: vec![start],
@@ -76,7 +94,10 @@ impl Shape {
                 self.search(cursor, &mut previous, scratch)?
             };
             match field {
-                None => cursor.skip()?,
+                None => {
+                    good &= !self.how.strict;
+                    cursor.skip()?;
+                }
                 Some(field) if self.filled[field] == self.objects => {
                     good &= self.read_again(field, cursor, &mut columns[field], scratch)?;
                 }
@@ -117,6 +138,9 @@ impl Shape {
         column: &mut Column,
         scratch: &mut Vec<u8>,
     ) -> Result<bool, Syntax> {
+        if self.how.insensitive {
+            return cursor.skip().map(|()| !self.how.strict);
+        }
         let (start, len) = (cursor.at, column.len());
         let outcome = self.readers[field].read(cursor, column, scratch)?;
         column.truncate(len);
@@ -148,10 +172,15 @@ impl Shape {
             *previous = index;
             return Ok(self.keys[index].field);
         }
-        let field = if text.escaped {
+        let field = if text.escaped || self.how.insensitive {
             scratch.clear();
             unescape(text, scratch);
-            self.names.get(scratch.as_slice())
+            if self.how.insensitive {
+                let name = String::from_utf8_lossy(scratch).to_lowercase();
+                self.names.get(name.as_bytes())
+            } else {
+                self.names.get(scratch.as_slice())
+            }
         } else {
             self.names.get(text.raw)
         };
@@ -186,17 +215,20 @@ fn begins_with(text: &[u8], head: &[u8]) -> bool {
     }
 }
 
-fn reader(data_type: &DataType) -> Reader {
-    match data_type {
-        DataType::List(item) => Reader::List(Box::new(reader(item.data_type()))),
-        DataType::Struct(fields) => Reader::Struct(Box::new(Shape::new(fields))),
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(fields) if fields.len() == 2 => {
-                Reader::Map(Box::new(reader(fields[1].data_type())))
-            }
-            // No column has such a type.
-            _ => Reader::Scalar,
-        },
-        _ => Reader::Scalar,
+impl Reader {
+    /// A reader of values of a type.
+    pub(super) fn new(data_type: &DataType, how: Names) -> Self {
+        match data_type {
+            DataType::List(item) => Self::List(Box::new(Self::new(item.data_type(), how))),
+            DataType::Struct(fields) => Self::Struct(Box::new(Shape::new(fields, how))),
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(fields) if fields.len() == 2 => {
+                    Self::Map(Box::new(Self::new(fields[1].data_type(), how)))
+                }
+                // No column has such a type.
+                _ => Self::Scalar,
+            },
+            _ => Self::Scalar,
+        }
     }
 }

@@ -7,8 +7,9 @@ use super::object::Shape;
 use super::scan::{Cursor, Number, Quoted, Syntax};
 use super::unescape::unescape;
 use crate::column::{Bytes, Column, List, Map, Numbers};
+use crate::text::pattern::Pattern;
 use crate::text::timestamp::Reading;
-use crate::text::{base64, date, decimal};
+use crate::text::{base64, decimal, read_date};
 use arrow::array::types::ArrowPrimitiveType;
 
 /// What became of a value.
@@ -161,7 +162,9 @@ fn scalar(
         Column::Utf8(out) => text(cursor, out),
         Column::Int64(out) => integer(cursor, out, |n| i64::try_from(n).ok()),
         Column::Float64(out) => double(cursor, out),
-        Column::Timestamp(out, reading) => instant(cursor, out, *reading, scratch),
+        Column::Timestamp(out, reading, form) => {
+            instant(cursor, out, (*reading, form.as_deref()), scratch)
+        }
         Column::Int32(out) => integer(cursor, out, |n| i32::try_from(n).ok()),
         Column::Int16(out) => integer(cursor, out, |n| i16::try_from(n).ok()),
         Column::Int8(out) => integer(cursor, out, |n| i8::try_from(n).ok()),
@@ -184,8 +187,9 @@ fn scalar(
             };
             Ok(push(out, value))
         }
-        Column::Date(out) => {
-            let value = string(cursor, scratch)?.and_then(date::parse);
+        Column::Date(out, form) => {
+            let form = form.as_deref();
+            let value = string(cursor, scratch)?.and_then(|text| read_date(text, form));
             Ok(push(out, value))
         }
         Column::Binary(out) => match string(cursor, scratch)? {
@@ -334,7 +338,7 @@ fn float(number: Number<'_>) -> Option<f64> {
 fn instant(
     cursor: &mut Cursor<'_>,
     out: &mut Numbers<arrow::array::types::TimestampMicrosecondType>,
-    reading: Reading,
+    (reading, form): (Reading, Option<&Pattern>),
     scratch: &mut Vec<u8>,
 ) -> Result<Outcome, Syntax> {
     if is_number(cursor) {
@@ -344,5 +348,5 @@ fn instant(
         return Ok(push(out, micros));
     }
     let Some(text) = string(cursor, scratch)? else { return Ok(Bad) };
-    Ok(push(out, reading.parse(text)))
+    Ok(push(out, reading.read(text, form)))
 }

@@ -1,0 +1,305 @@
+//! Schemas that are found in files, corrected by hints, and grow.
+
+use super::builder::nullable;
+use super::entry::FileEntry;
+use super::infer;
+use super::place::FilePlace;
+use super::schema_log::SchemaLog;
+use crate::format::FileDecoder;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
+use fluvial_core::ddl::{array_of, map_of, parse_type};
+use fluvial_core::{Error, Result};
+use std::sync::Arc;
+
+/// How the schema of a source grows.
+#[derive(Debug, Clone)]
+pub(crate) struct Evolve {
+    pub(crate) log: SchemaLog,
+    pub(crate) hints: Option<String>,
+    /// Whether columns of JSON have types; else all are texts.
+    pub(crate) types: bool,
+}
+
+/// At most so many files are looked at for a schema, and so many bytes.
+const SAMPLE_FILES: usize = 1000;
+const SAMPLE_BYTES: u64 = 50 << 30;
+
+/// The files that are looked at: the newest of all.
+pub(crate) fn sample(files: &[FileEntry]) -> Vec<FileEntry> {
+    let mut files: Vec<FileEntry> = files.iter().filter(|file| file.size > 0).cloned().collect();
+    files.sort_unstable_by(|a, b| (b.mtime, &b.path).cmp(&(a.mtime, &a.path)));
+    let mut bytes = 0u64;
+    let mut fits = |file: &FileEntry| {
+        let first = bytes == 0;
+        bytes = bytes.saturating_add(file.size);
+        first || bytes <= SAMPLE_BYTES
+    };
+    let count = files.iter().take(SAMPLE_FILES).take_while(|file| fits(file)).count();
+    files.truncate(count);
+    files.reverse();
+    files
+}
+
+impl Evolve {
+    /// Adds the columns of `files`, and those of `unknown` that are still missing then, to the
+    /// newest version; the answer says what to do.
+    pub(crate) async fn grow(
+        &self,
+        place: &FilePlace,
+        decoder: &FileDecoder,
+        files: &[FileEntry],
+        cause: Error,
+    ) -> Error {
+        match self.try_grow(place, decoder, files).await {
+            Ok(true) => Error::invalid(format!(
+                "{}: the new columns are in the schema now; start the query again",
+                cause.message()
+            ))
+            .with_condition("UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE"),
+            Ok(false) => Error::invalid(format!(
+                "{}, and no column could be found for it: set schemaEvolutionMode to rescue",
+                cause.message()
+            ))
+            .with_condition("UNKNOWN_FIELD_EXCEPTION.NO_NEW_FIELDS"),
+            Err(error) => error,
+        }
+    }
+
+    /// Whether the schema has more columns now than the one of the query.
+    async fn try_grow(
+        &self,
+        place: &FilePlace,
+        decoder: &FileDecoder,
+        files: &[FileEntry],
+    ) -> Result<bool> {
+        let found = found(place, decoder, files).await?;
+        let found = corrected(found, decoder, self.types, self.hints.as_deref())?;
+        let Some((number, schema)) = self.log.newest().await? else {
+            return Err(Error::not_found(
+                "the versions of the schema are gone from schemaLocation",
+            ));
+        };
+        let grown = grown(&schema, &found);
+        // Another run may have written the very version: then it is as good as ours.
+        Ok(grown != schema && {
+            self.log.put(number + 1, &grown).await?;
+            true
+        })
+    }
+}
+
+/// The columns of a sample of `files`. The schemas of Parquet files are put together.
+pub(crate) async fn found(
+    place: &FilePlace,
+    decoder: &FileDecoder,
+    files: &[FileEntry],
+) -> Result<Schema> {
+    let files = sample(files);
+    if !matches!(decoder, FileDecoder::Parquet(_)) {
+        return infer::schema(place, decoder, &files).await;
+    }
+    let mut all = Schema::empty();
+    for file in &files {
+        let schema = infer::schema(place, decoder, std::slice::from_ref(file)).await?;
+        let plain: Fields = schema.fields().iter().map(nullable).collect();
+        all = grown(&all, &Schema::new(plain));
+    }
+    if files.is_empty() {
+        return infer::schema(place, decoder, &files).await;
+    }
+    Ok(all)
+}
+
+/// What was found, with all columns of JSON as texts unless types are asked for, and with the
+/// types of hints.
+pub(crate) fn corrected(
+    found: Schema,
+    decoder: &FileDecoder,
+    types: bool,
+    hints: Option<&str>,
+) -> Result<Schema> {
+    let text = |field: &FieldRef| Arc::new(Field::new(field.name(), DataType::Utf8, true));
+    let plain = match decoder {
+        FileDecoder::Json(..) if !types => {
+            Schema::new(found.fields().iter().map(text).collect::<Fields>())
+        }
+        _ => found,
+    };
+    hinted(&plain, hints)
+}
+
+/// The schema, with the columns that it has not at its end, also inside of structures.
+pub(crate) fn grown(schema: &Schema, found: &Schema) -> Schema {
+    Schema::new(grown_fields(schema.fields(), found.fields()))
+}
+
+fn grown_fields(fields: &Fields, found: &Fields) -> Fields {
+    let mut all: Vec<FieldRef> = fields.to_vec();
+    for new in found {
+        match all.iter_mut().find(|field| field.name().eq_ignore_ascii_case(new.name())) {
+            Some(field) => {
+                let grown = grown_type(field.data_type(), new.data_type());
+                *field = Arc::new(Field::new(field.name(), grown, true));
+            }
+            None => all.push(Arc::new(Field::new(new.name(), new.data_type().clone(), true))),
+        }
+    }
+    all.into()
+}
+
+fn grown_type(data_type: &DataType, found: &DataType) -> DataType {
+    match (data_type, found) {
+        (DataType::Struct(fields), DataType::Struct(found)) => {
+            DataType::Struct(grown_fields(fields, found))
+        }
+        (DataType::List(item), DataType::List(found)) => {
+            array_of(grown_type(item.data_type(), found.data_type()))
+        }
+        _ => data_type.clone(),
+    }
+}
+
+/// The schema with the types of `hints`: `a INT, b.c DATE, d.element.e STRING`.
+///
+/// # Errors
+///
+/// `Invalid` (`INVALID_SCHEMA_HINT`) if the text is none.
+pub(crate) fn hinted(schema: &Schema, hints: Option<&str>) -> Result<Schema> {
+    let mut fields = schema.fields().clone();
+    for hint in split(hints.unwrap_or_default()) {
+        let (name, text) = path_and_type(hint).ok_or_else(|| bad_hint(hint))?;
+        let data_type = parse_type(text).map_err(|e| bad_hint(hint).with_source(e))?;
+        fields = set(&fields, &name, &data_type).ok_or_else(|| bad_hint(hint))?;
+    }
+    Ok(Schema::new(fields))
+}
+
+fn bad_hint(hint: &str) -> Error {
+    Error::invalid(format!(
+        "schemaHints: {hint:?} is not a column (or a path such as a.b or a.element) of the schema \
+         and a type"
+    ))
+    .with_condition("INVALID_SCHEMA_HINT")
+}
+
+/// The parts between commas that are in no bracket and no backtick.
+fn split(hints: &str) -> Vec<&str> {
+    let (mut depth, mut quoted, mut start, mut parts) = (0i32, false, 0, Vec::new());
+    for (at, sign) in hints.char_indices() {
+        match sign {
+            '`' => quoted = !quoted,
+            '<' | '(' if !quoted => depth += 1,
+            '>' | ')' if !quoted => depth -= 1,
+            ',' if !quoted && depth == 0 => {
+                parts.push(hints[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(hints[start..].trim());
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+fn path_and_type(hint: &str) -> Option<(Vec<String>, &str)> {
+    let (mut rest, mut path) = (hint, Vec::new());
+    loop {
+        let (name, after) = match rest.strip_prefix('`') {
+            Some(quoted) => quoted.split_once('`')?,
+            None => rest.split_at(rest.find(|c: char| c == '.' || c.is_whitespace() || c == ':')?),
+        };
+        path.push(name.to_owned());
+        match after.strip_prefix('.') {
+            Some(next) => rest = next,
+            None => return Some((path, after.trim_start_matches([' ', '\t', '\n', ':']))),
+        }
+    }
+}
+
+/// The fields with the type of one of them, at the end of a path, set; `None` if there is no such
+/// path below the first name.
+fn set(fields: &Fields, path: &[String], data_type: &DataType) -> Option<Fields> {
+    let (name, below) = path.split_first()?;
+    let mut all: Vec<FieldRef> = fields.to_vec();
+    let at = all.iter().position(|field| field.name().eq_ignore_ascii_case(name));
+    match at {
+        Some(at) => {
+            let inner = set_type(all[at].data_type(), below, data_type)?;
+            all[at] = Arc::new(Field::new(all[at].name(), inner, true));
+        }
+        None if below.is_empty() => {
+            all.push(Arc::new(Field::new(name, data_type.clone(), true)));
+        }
+        None => return None,
+    }
+    Some(all.into())
+}
+
+fn set_type(old: &DataType, path: &[String], new: &DataType) -> Option<DataType> {
+    let Some((name, below)) = path.split_first() else { return Some(new.clone()) };
+    match old {
+        DataType::Struct(fields) => set(fields, path, new).map(DataType::Struct),
+        DataType::List(item) if name == "element" => {
+            set_type(item.data_type(), below, new).map(array_of)
+        }
+        DataType::Map(entries, _) if name == "value" => match entries.data_type() {
+            DataType::Struct(pair) if pair.len() == 2 => {
+                let value = set_type(pair[1].data_type(), below, new)?;
+                Some(map_of(pair[0].data_type().clone(), value))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fluvial_core::ddl::{ddl_name, parse_ddl};
+
+    fn shown(schema: &Schema) -> String {
+        let field = |f: &FieldRef| format!("{} {}", f.name(), ddl_name(f.data_type()));
+        schema.fields().iter().map(field).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn hints_set_types_and_add_columns() {
+        let schema =
+            parse_ddl("a STRING, s STRUCT<x: STRING, y: ARRAY<STRUCT<z: STRING>>>").unwrap();
+        let with = |hints| hinted(&schema, Some(hints)).map(|schema| shown(&schema));
+        assert_eq!(
+            with("A INT, s.x DECIMAL(10, 2), s.y.element.z DATE, new MAP<STRING, INT>").unwrap(),
+            "a INT, s STRUCT<x: DECIMAL(10,2), y: ARRAY<STRUCT<z: DATE>>>, new MAP<STRING, INT>"
+        );
+        assert_eq!(with("`b c` INT, s.new INT").unwrap().matches("INT").count(), 2);
+        for bad in ["a", "a NOTYPE", "x.y INT", "a.b INT", "`a INT"] {
+            assert_eq!(with(bad).unwrap_err().condition(), Some("INVALID_SCHEMA_HINT"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn new_columns_come_last_and_types_stay() {
+        let old = parse_ddl("b INT, a STRUCT<x: INT>, l ARRAY<STRUCT<i: INT>>").unwrap();
+        let new =
+            parse_ddl("a STRUCT<y: INT, x: STRING>, c DATE, B STRING, l ARRAY<STRUCT<j: INT>>")
+                .unwrap();
+        assert_eq!(
+            shown(&grown(&old, &new)),
+            "b INT, a STRUCT<x: INT, y: INT>, l ARRAY<STRUCT<i: INT, j: INT>>, c DATE"
+        );
+        assert_eq!(grown(&old, &old), old);
+    }
+
+    #[test]
+    fn a_sample_is_bounded() {
+        let file = |n: i64, size| FileEntry { path: n.to_string(), size, mtime: n, etag: None };
+        let files: Vec<_> = (0..1500).map(|n| file(n, 1)).collect();
+        let found = sample(&files);
+        assert_eq!((found.len(), found[0].mtime, found[999].mtime), (1000, 500, 1499));
+        let large: Vec<_> = (0..9).map(|n| file(n, 20 << 30)).collect();
+        assert_eq!(sample(&large).len(), 2);
+        assert_eq!(sample(&[file(1, 0), file(2, 90 << 30)]).len(), 1);
+    }
+}
