@@ -12,6 +12,7 @@ macro_rules! pages {
 
 pages! {
     readme "README.md"
+    auto_loader "docs/src/auto-loader.md"
     checkpoints "docs/src/checkpoints.md"
     errors "docs/src/errors.md"
     event_time "docs/src/event-time.md"

@@ -11,12 +11,13 @@ use fluvial_datafusion::plan::{OpenSource, StreamDefinition};
 #[cfg(feature = "delta")]
 use fluvial_local_store::{Durability, DurableLocal};
 use fluvial_sinks::{ConsoleSink, FileOptions, FileSink, MemorySink, NoopSink, Truncate};
-use fluvial_sources::{RateMicroBatchSource, RateSource};
+use fluvial_sources::{RateMicroBatchSource, RateSource, SocketSource};
 use std::sync::Arc;
 
 const STREAM_FORMATS: &[&str] =
-    &["json", "csv", "text", "parquet", "cloudFiles", "rate", "rate-micro-batch"];
-const SINK_FORMATS: &[&str] = &["delta", "parquet", "json", "csv", "memory", "console", "noop"];
+    &["json", "csv", "text", "parquet", "cloudFiles", "rate", "rate-micro-batch", "socket"];
+const SINK_FORMATS: &[&str] =
+    &["delta", "parquet", "json", "csv", "text", "memory", "console", "noop"];
 
 /// Describes a stream of a format.
 pub(crate) async fn stream(
@@ -47,6 +48,10 @@ pub(crate) async fn stream_inferring(
         "rate-micro-batch" | "rate_micro_batch" => {
             refuse_schema(format, schema.as_ref())?;
             Ok(Arc::new(OpenSource(Arc::new(RateMicroBatchSource::new(options)?))))
+        }
+        "socket" => {
+            refuse_schema(format, schema.as_ref())?;
+            Ok(Arc::new(OpenSource(Arc::new(SocketSource::new(session.clock(), options)?))))
         }
         _ => {
             if !crate::files::FORMATS.contains(&name.as_str()) {
@@ -125,7 +130,7 @@ pub(crate) async fn sink(request: SinkRequest<'_>, options: Options) -> Result<O
             let sink = Arc::new(NoopSink::new());
             Output { sink, lasting: Lasting::WithTheProcess, keeps_rows: false }
         }
-        "parquet" | "json" | "csv" => files(&request, options)?,
+        "parquet" | "json" | "csv" | "text" => files(&request, options)?,
         #[cfg(feature = "delta")]
         "delta" => delta(&request, options)?,
         _ => return Err(unknown("sink", request.format, SINK_FORMATS)),

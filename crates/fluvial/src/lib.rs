@@ -48,6 +48,7 @@ mod formats;
 mod hidden;
 #[cfg(feature = "sql")]
 mod hidden_sql;
+mod input_file_name;
 mod late_rows;
 mod memory_table;
 #[cfg(feature = "sql")]
@@ -83,7 +84,9 @@ pub use stream_reader::{DataStreamReader, SchemaText};
 pub use stream_writer::DataStreamWriter;
 
 pub use fluvial_core::ddl::parse_ddl;
-pub use fluvial_core::{BatchId, Clock, Error, ErrorKind, NameCase, OutputMode, Result};
+pub use fluvial_core::{
+    BatchId, Clock, Error, ErrorKind, NameCase, OutputMode, PartitionId, Result,
+};
 #[cfg(feature = "sql")]
 pub use fluvial_datafusion::sql;
 pub use fluvial_datafusion::{from_datafusion, inspect, transform};
@@ -91,6 +94,7 @@ pub use fluvial_engine::{
     Queries, QueryIdle, QueryStarted, QueryTerminated, StreamingQuery, StreamingQueryListener,
     StreamingQueryProgress, Trigger,
 };
+pub use fluvial_sinks::ForeachWriter;
 pub use fluvial_sources::MemorySource;
 pub use {arrow, datafusion};
 

@@ -3,6 +3,7 @@
 use crate::dataframe::StreamingDataFrame;
 use crate::formats;
 use crate::hidden_sql;
+use crate::input_file_name;
 use crate::late_rows::LateRows;
 use crate::session::Session;
 use crate::settings::SchemaInference;
@@ -261,6 +262,7 @@ async fn plan(session: &Session, lowered: &LoweredQuery) -> Result<DataFrame> {
 
 async fn query_frame(session: &Session, query: &Query) -> Result<DataFrame> {
     let mut query = query.clone();
+    input_file_name::replace(&mut query);
     let exposed = hidden_sql::expose(session, &mut query).await?;
     let state = session.state();
     let plan = dialect::plan_query(&state, query).await.map_err(from_datafusion);

@@ -9,7 +9,7 @@ use datafusion::dataframe::DataFrame;
 use fluvial_core::options::Options;
 use fluvial_core::{BatchId, Error, OutputMode, Result, Sink};
 use fluvial_engine::{StreamingQuery, Trigger};
-use fluvial_sinks::ForeachBatchSink;
+use fluvial_sinks::{ForeachBatchSink, ForeachSink, ForeachWriter};
 use std::sync::Arc;
 
 /// Describes a streaming query's output. `start` starts the query.
@@ -46,7 +46,7 @@ impl DataStreamWriter {
         }
     }
 
-    /// The format: `delta`, `parquet`, `json`, `csv`, `memory`, `console`, `noop`. Parquet if not
+    /// The format: `delta`, `parquet`, `json`, `csv`, `text`, `memory`, `console`, `noop`. Parquet if not
     /// given, delta for a table.
     pub fn format(mut self, format: impl Into<String>) -> Self {
         self.format = Some(format.into());
@@ -104,6 +104,16 @@ impl DataStreamWriter {
     pub fn late_rows(mut self, to: LateRows) -> Self {
         self.late = Some(to);
         self
+    }
+
+    /// Gives the rows of each partition of each batch to a writer that `factory` makes. At least
+    /// once: rows are written while the batch runs, and a batch that failed comes again.
+    pub fn foreach<F, W>(self, factory: F) -> Self
+    where
+        F: Fn() -> W + Send + Sync + 'static,
+        W: ForeachWriter + 'static,
+    {
+        self.sink(Arc::new(ForeachSink::new(factory)))
     }
 
     /// Calls a function with every batch and its id. At least once: a batch that failed after

@@ -28,7 +28,7 @@ mod upload;
 mod visible;
 mod writer;
 
-pub use options::{FileFormat, FileOptions, ParquetCompression};
+pub use options::{FileFormat, FileOptions, ParquetCompression, TextCompression};
 pub use visible::committed_files;
 
 use async_trait::async_trait;
@@ -121,7 +121,7 @@ impl FileSink {
         Ok(Job {
             store: self.store.clone(),
             layout: self.layout.clone(),
-            format: self.options.format,
+            options: self.options.clone(),
             partitioning,
             file_schema,
             spec: spec.clone(),

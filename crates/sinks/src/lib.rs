@@ -1,4 +1,4 @@
-//! Sinks of Fluvial without heavy dependencies: memory, console, noop, foreachBatch and files.
+//! Sinks of Fluvial without heavy dependencies: memory, console, noop, foreach, foreachBatch and files.
 //!
 //! | sink | modes | a batch appears |
 //! |---|---|---|
@@ -6,6 +6,7 @@
 //! | [`ConsoleSink`] | all | at least once; forgets with the process |
 //! | [`NoopSink`] | all | nowhere; it is counted |
 //! | [`ForeachBatchSink`] | all | at least once: the callback gets the batch id |
+//! | [`ForeachSink`] | all | at least once: rows are handed over while the batch runs |
 //! | [`FileSink`] | append | exactly once |
 //!
 //! A batch is staged, which nobody sees, and then committed, which only its first commit does:
@@ -45,6 +46,7 @@
 mod cell;
 mod console;
 mod file;
+mod foreach;
 mod foreach_batch;
 mod in_process;
 mod memory;
@@ -54,7 +56,10 @@ mod table;
 mod testing;
 
 pub use console::{ConsoleSink, Truncate};
-pub use file::{FileFormat, FileOptions, FileSink, ParquetCompression, committed_files};
+pub use file::{
+    FileFormat, FileOptions, FileSink, ParquetCompression, TextCompression, committed_files,
+};
+pub use foreach::{ForeachSink, ForeachWriter};
 pub use foreach_batch::ForeachBatchSink;
 pub use memory::{MemoryLimits, MemorySink};
 pub use noop::{NoopCounts, NoopSink};

@@ -1,8 +1,8 @@
-//! The built-in sources of Fluvial: files, rate, rate per micro-batch and memory, and the decoders of file formats.
+//! The built-in sources of Fluvial: files, rate, rate per micro-batch, sockets and memory, and the decoders of file formats.
 //!
 //! A source plans what a batch reads, and reads it again whenever it is asked: see the laws of
 //! [`fluvial_core::Source`]. No source here reads a clock or draws a random number of its own,
-//! or starts a task.
+//! or starts a task; only [`SocketSource`] has a thread, which waits for its connection.
 //!
 //! ```
 //! use arrow::array::{ArrayRef, Int64Array, RecordBatch};
@@ -39,6 +39,7 @@ mod memory;
 mod numbers;
 mod rate;
 mod rate_micro_batch;
+mod socket;
 mod text;
 
 pub use file::{
@@ -49,6 +50,7 @@ pub use format::FileFormat;
 pub use memory::MemorySource;
 pub use rate::RateSource;
 pub use rate_micro_batch::RateMicroBatchSource;
+pub use socket::SocketSource;
 
 /// Rows of one record batch that a source yields, at most.
 pub const BATCH_ROWS: usize = 8192;

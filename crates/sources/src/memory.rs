@@ -91,6 +91,15 @@ impl MemorySource {
         Offset::of(&rows.total)
     }
 
+    /// Numbers what comes from `offset` on, if nothing came yet: the rows before belonged to an
+    /// earlier process.
+    pub(crate) fn go_on_from(&self, offset: u64) {
+        let mut rows = self.lock();
+        if rows.total == 0 {
+            (rows.dropped, rows.total) = (offset, offset);
+        }
+    }
+
     /// How many rows a limit admits. A row is one unit, and has the mean size of all rows.
     fn admitted(&self, limit: ReadLimit) -> u64 {
         let rows = self.lock();

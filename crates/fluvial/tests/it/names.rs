@@ -73,6 +73,21 @@ async fn metadata_is_there_for_who_names_it() {
 }
 
 #[tokio::test]
+async fn input_file_name_is_the_path_in_metadata() {
+    let input = folder(&[("a.json", "{\"v\":1}\n"), ("b.json", "{\"v\":3}\n")]);
+    let session = Session::new().unwrap();
+    let source =
+        format!("STREAM read_files('{}', format => 'json', schema => 'v INT')", text(input.path()));
+    let named =
+        format!("SELECT v, Input_File_Name() FROM {source} WHERE input_file_name() LIKE '%b.json'");
+    let frame = session.sql(&named).await.unwrap();
+    assert_eq!(frame.schema().field(1).name(), "input_file_name()");
+    let rows = streamed(&session, frame, OutputMode::Append).await;
+    assert!(rows.len() == 1 && rows[0].starts_with("3 file://"), "{rows:?}");
+    assert!(rows[0].ends_with("/b.json"), "{rows:?}");
+}
+
+#[tokio::test]
 async fn metadata_works_in_rust_and_for_tables_too() {
     let input = folder(&[("a.json", "{\"v\":1}\n")]);
     let session = Session::new().unwrap();

@@ -1,23 +1,23 @@
 //! Rows as the bytes of one data file.
 
-use crate::file::json::SparkForms;
+mod compress;
+mod text;
+
 use crate::file::options::{FileFormat, ParquetCompression};
 use arrow::array::RecordBatch;
-use arrow::csv;
 use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
-use arrow::json::LineDelimitedWriter;
-use arrow::json::writer::WriterBuilder;
 use fluvial_core::{Error, Result};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use std::sync::Arc;
+use text::TextEncoder;
 
 /// An encoder of one file. Bytes that are ready are taken out again and again.
 pub(crate) enum Encoder {
     Parquet(Box<ArrowWriter<Vec<u8>>>),
-    Text { format: FileFormat, bytes: Vec<u8>, started: bool },
+    Text(Box<TextEncoder>),
 }
 
 impl Encoder {
@@ -27,21 +27,22 @@ impl Encoder {
     ///
     /// `Invalid` if the format has no place for a type.
     pub(crate) fn new(format: FileFormat, schema: &SchemaRef) -> Result<Self> {
-        match format {
+        let text = match format {
             FileFormat::Parquet(compression) => {
-                let writer = ArrowWriter::try_new(
-                    Vec::new(),
-                    Arc::new(parquet_schema(schema)),
-                    Some(properties(compression)),
-                );
-                Ok(Self::Parquet(Box::new(writer.map_err(parquet_error)?)))
+                let schema = Arc::new(parquet_schema(schema));
+                let properties = Some(properties(compression));
+                let writer = ArrowWriter::try_new(Vec::new(), schema, properties);
+                return Ok(Self::Parquet(Box::new(writer.map_err(parquet_error)?)));
             }
-            FileFormat::Csv { .. } => {
-                refuse_nested(schema)?;
-                Ok(Self::Text { format, bytes: Vec::new(), started: false })
+            FileFormat::Json { ignore_nulls, compression } => {
+                TextEncoder::json(ignore_nulls, compression)?
             }
-            FileFormat::Json { .. } => Ok(Self::Text { format, bytes: Vec::new(), started: false }),
-        }
+            FileFormat::Csv { header, delimiter, quote_all, compression } => {
+                TextEncoder::csv(schema, header, delimiter, quote_all, compression)?
+            }
+            FileFormat::Text { compression } => TextEncoder::lines(schema, compression)?,
+        };
+        Ok(Self::Text(Box::new(text)))
     }
 
     /// Encodes rows.
@@ -50,25 +51,7 @@ impl Encoder {
             Self::Parquet(writer) => {
                 writer.write(&parquet_rows(rows)?).map_err(parquet_error)?;
             }
-            Self::Text { format: FileFormat::Csv { header, delimiter }, bytes, started } => {
-                let mut writer = csv::WriterBuilder::new()
-                    .with_header(*header && !*started)
-                    .with_delimiter(*delimiter)
-                    .with_timestamp_format("%Y-%m-%dT%H:%M:%S%.6f".into())
-                    .with_timestamp_tz_format("%Y-%m-%dT%H:%M:%S%.6fZ".into())
-                    .build(&mut *bytes);
-                writer.write(&utc_rows(rows)?)?;
-                *started = true;
-            }
-            Self::Text { format, bytes, started } => {
-                let explicit = matches!(format, FileFormat::Json { ignore_nulls: false });
-                let mut writer: LineDelimitedWriter<_> = WriterBuilder::new()
-                    .with_explicit_nulls(explicit)
-                    .with_encoder_factory(Arc::new(SparkForms))
-                    .build(&mut *bytes);
-                writer.write(rows)?;
-                *started = true;
-            }
+            Self::Text(text) => text.write(rows)?,
         }
         Ok(())
     }
@@ -77,7 +60,7 @@ impl Encoder {
     pub(crate) fn pending_bytes(&self) -> usize {
         match self {
             Self::Parquet(writer) => writer.in_progress_size(),
-            Self::Text { .. } => 0,
+            Self::Text(_) => 0,
         }
     }
 
@@ -85,7 +68,7 @@ impl Encoder {
     pub(crate) fn flush(&mut self) -> Result<()> {
         match self {
             Self::Parquet(writer) => writer.flush().map_err(parquet_error),
-            Self::Text { .. } => Ok(()),
+            Self::Text(_) => Ok(()),
         }
     }
 
@@ -93,7 +76,7 @@ impl Encoder {
     pub(crate) fn take_ready(&mut self) -> Vec<u8> {
         match self {
             Self::Parquet(writer) => std::mem::take(writer.inner_mut()),
-            Self::Text { bytes, .. } => std::mem::take(bytes),
+            Self::Text(text) => text.take_ready(),
         }
     }
 
@@ -101,7 +84,7 @@ impl Encoder {
     pub(crate) fn finish(self) -> Result<Vec<u8>> {
         match self {
             Self::Parquet(writer) => writer.into_inner().map_err(parquet_error),
-            Self::Text { bytes, .. } => Ok(bytes),
+            Self::Text(text) => text.finish(),
         }
     }
 }
@@ -167,36 +150,72 @@ fn cast_rows(rows: &RecordBatch, schema: SchemaRef) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(schema, columns)?)
 }
 
-fn refuse_nested(schema: &Schema) -> Result<()> {
-    match schema.fields().iter().find(|f| f.data_type().is_nested() || f.data_type().is_binary()) {
-        None => Ok(()),
-        Some(field) => Err(Error::invalid(format!(
-            "CSV has no place for column {:?} of type {}: cast it to text, or write JSON or \
-             Parquet",
-            field.name(),
-            field.data_type()
-        ))
-        .with_condition("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::options::TextCompression;
     use arrow::array::{
         ArrayRef, BinaryArray, Float64Array, Int64Array, ListArray, StringArray,
         TimestampMicrosecondArray, TimestampNanosecondArray,
     };
-    use arrow::datatypes::Int64Type;
+    use arrow::datatypes::{Field, Int64Type};
+    use std::io::Read;
 
     fn encode(format: FileFormat, columns: Vec<(&str, ArrayRef)>) -> String {
+        String::from_utf8(encode_bytes(format, columns)).unwrap()
+    }
+
+    /// All rows, what is ready taken out, and the first row once more.
+    fn encode_bytes(format: FileFormat, columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
         let rows = RecordBatch::try_from_iter(columns).unwrap();
         let mut encoder = Encoder::new(format, &rows.schema()).unwrap();
         encoder.write(&rows).unwrap();
         let mut bytes = encoder.take_ready();
         encoder.write(&rows.slice(0, 1)).unwrap();
         bytes.extend(encoder.finish().unwrap());
-        String::from_utf8(bytes).unwrap()
+        bytes
+    }
+
+    fn json(ignore_nulls: bool) -> FileFormat {
+        FileFormat::Json { ignore_nulls, compression: TextCompression::None }
+    }
+
+    fn csv(header: bool, quote_all: bool) -> FileFormat {
+        let compression = TextCompression::None;
+        FileFormat::Csv { header, delimiter: b',', quote_all, compression }
+    }
+
+    #[test]
+    fn compressed_text_is_one_stream() {
+        let texts =
+            || Arc::new(StringArray::from(vec![Some("a\u{e9}"), None, Some("")])) as ArrayRef;
+        let write =
+            |compression| encode_bytes(FileFormat::Text { compression }, vec![("value", texts())]);
+        let expected = "a\u{e9}\n\n\na\u{e9}\n".as_bytes();
+        assert_eq!(write(TextCompression::None), expected);
+        let mut gzip = Vec::new();
+        flate2::read::GzDecoder::new(&write(TextCompression::Gzip)[..])
+            .read_to_end(&mut gzip)
+            .unwrap();
+        let mut deflate = Vec::new();
+        flate2::read::ZlibDecoder::new(&write(TextCompression::Deflate)[..])
+            .read_to_end(&mut deflate)
+            .unwrap();
+        let zstd = zstd::decode_all(&write(TextCompression::Zstd)[..]).unwrap();
+        assert_eq!((&gzip[..], &deflate[..], &zstd[..]), (expected, expected, expected));
+    }
+
+    #[test]
+    fn text_takes_one_column_of_text() {
+        let column = |name: &str, data_type| Field::new(name, data_type, true);
+        let text = FileFormat::Text { compression: TextCompression::None };
+        for fields in [
+            vec![column("n", DataType::Int64)],
+            vec![column("a", DataType::Utf8), column("b", DataType::Utf8)],
+        ] {
+            let error = Encoder::new(text, &Arc::new(Schema::new(fields))).err().unwrap();
+            assert_eq!(error.condition(), Some("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"));
+        }
     }
 
     fn times() -> ArrayRef {
@@ -214,7 +233,7 @@ mod tests {
         ]);
         let bytes: Vec<Option<&[u8]>> = vec![Some(b"hi"), None, Some(b""), Some(b"\xff")];
         let json = encode(
-            FileFormat::Json { ignore_nulls: true },
+            json(true),
             vec![
                 ("ts", times()),
                 ("f", Arc::new(Float64Array::from(vec![1.0, f64::NAN, -f64::INFINITY, 1e300]))),
@@ -234,14 +253,14 @@ mod tests {
     #[test]
     fn json_may_keep_nulls() {
         let column: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
-        let json = encode(FileFormat::Json { ignore_nulls: false }, vec![("k", column)]);
+        let json = encode(json(false), vec![("k", column)]);
         assert_eq!(json, "{\"k\":\"a\"}\n{\"k\":null}\n{\"k\":\"a\"}\n");
     }
 
     #[test]
     fn csv_has_one_header_and_quotes_what_it_must() {
         let csv = encode(
-            FileFormat::Csv { header: true, delimiter: b',' },
+            csv(true, false),
             vec![
                 ("a", Arc::new(StringArray::from(vec![Some("say \"x\", y"), None]))),
                 ("b", Arc::new(Int64Array::from(vec![3, 1]))),
@@ -253,10 +272,17 @@ mod tests {
     }
 
     #[test]
+    fn csv_may_quote_everything() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![3]));
+        let text = encode(csv(true, true), vec![("a", numbers)]);
+        assert_eq!(text, "\"a\"\n\"3\"\n\"3\"\n");
+    }
+
+    #[test]
     fn csv_refuses_what_it_cannot_hold() {
         let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1)])]);
         let rows = RecordBatch::try_from_iter([("l", Arc::new(list) as ArrayRef)]).unwrap();
-        let csv = FileFormat::Csv { header: false, delimiter: b',' };
+        let csv = csv(false, false);
         let error = Encoder::new(csv, &rows.schema()).err().unwrap();
         assert_eq!(error.condition(), Some("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"));
     }

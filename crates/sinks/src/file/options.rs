@@ -13,6 +13,8 @@ pub enum FileFormat {
     Json {
         /// Whether fields that are null are left out.
         ignore_nulls: bool,
+        /// How files are compressed.
+        compression: TextCompression,
     },
     /// Comma-separated values.
     Csv {
@@ -20,7 +22,30 @@ pub enum FileFormat {
         header: bool,
         /// Between two values.
         delimiter: u8,
+        /// Whether every value has quotes, not only those that need them.
+        quote_all: bool,
+        /// How files are compressed.
+        compression: TextCompression,
     },
+    /// The lines of one text column; null is an empty one.
+    Text {
+        /// How files are compressed.
+        compression: TextCompression,
+    },
+}
+
+/// How a file of text is compressed, as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TextCompression {
+    /// Not at all.
+    #[default]
+    None,
+    /// `.gz`.
+    Gzip,
+    /// `.deflate`: the form of zlib.
+    Deflate,
+    /// `.zst`.
+    Zstd,
 }
 
 /// How Parquet pages are compressed.
@@ -44,19 +69,53 @@ impl FileFormat {
             Self::Parquet(_) => "parquet",
             Self::Json { .. } => "json",
             Self::Csv { .. } => "csv",
+            Self::Text { .. } => "text",
         }
     }
 
     /// How names of data files end.
-    pub(crate) fn extension(self) -> &'static str {
+    pub(crate) fn extension(self) -> String {
+        let (name, compression) = match self {
+            Self::Parquet(compression) => return format!("{}.parquet", compression.extension()),
+            Self::Json { compression, .. } => (".json", compression),
+            Self::Csv { compression, .. } => (".csv", compression),
+            Self::Text { compression } => (".txt", compression),
+        };
+        format!("{name}{}", compression.extension())
+    }
+}
+
+impl ParquetCompression {
+    fn extension(self) -> &'static str {
         match self {
-            Self::Parquet(ParquetCompression::None) => ".parquet",
-            Self::Parquet(ParquetCompression::Snappy) => ".snappy.parquet",
-            Self::Parquet(ParquetCompression::Zstd) => ".zstd.parquet",
-            Self::Parquet(ParquetCompression::Lz4) => ".lz4.parquet",
-            Self::Json { .. } => ".json",
-            Self::Csv { .. } => ".csv",
+            Self::None => "",
+            Self::Snappy => ".snappy",
+            Self::Zstd => ".zstd",
+            Self::Lz4 => ".lz4",
         }
+    }
+}
+
+impl TextCompression {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Gzip => ".gz",
+            Self::Deflate => ".deflate",
+            Self::Zstd => ".zst",
+        }
+    }
+
+    fn take(options: &mut Options) -> Result<Self> {
+        let parse = |text: &str| match text.to_lowercase().as_str() {
+            "none" | "uncompressed" => Some(Self::None),
+            "gzip" => Some(Self::Gzip),
+            "deflate" => Some(Self::Deflate),
+            "zstd" => Some(Self::Zstd),
+            _ => None,
+        };
+        let found = options.take_with("compression", "none, gzip, deflate or zstd", parse)?;
+        Ok(found.unwrap_or_default())
     }
 }
 
@@ -69,38 +128,55 @@ pub struct FileOptions {
     pub partition_by: Vec<String>,
     /// Manifests of so many of the newest batches are kept at least. Fixed when the output is new.
     pub manifests_kept: NonZeroU64,
+    /// After so many rows a file ends and the next begins.
+    pub rows_per_file_max: Option<NonZeroU64>,
+    /// A file ends with the record batch that brings it to so many bytes, as they are encoded.
+    /// Without a target, a partition of a batch is one file for each folder.
+    pub file_bytes_target: Option<NonZeroU64>,
 }
 
 impl FileOptions {
     /// Default options of a format.
     pub fn new(format: FileFormat) -> Self {
         let manifests_kept = NonZeroU64::new(100).expect("100 is not zero");
-        Self { format, partition_by: Vec::new(), manifests_kept }
+        Self {
+            format,
+            partition_by: Vec::new(),
+            manifests_kept,
+            rows_per_file_max: None,
+            file_bytes_target: None,
+        }
     }
 
-    /// Parses the options of a sink in `format` (`parquet`, `json` or `csv`). `path` must have
-    /// been taken already.
+    /// Parses the options of a sink in `format` (`parquet`, `json`, `csv` or `text`). `path` must
+    /// have been taken already.
     ///
     /// # Errors
     ///
     /// `Invalid` for a format, a name or a value that is wrong, or not supported yet.
     pub fn parse(format: &str, mut options: Options, partition_by: Vec<String>) -> Result<Self> {
-        let (format, known): (_, &[_]) = match format.to_lowercase().as_str() {
-            "parquet" => (parquet(&mut options)?, &["compression", "path"]),
-            "json" => (json(&mut options)?, &["compression", "ignoreNullFields", "path"]),
-            "csv" => (csv(&mut options)?, &["compression", "delimiter", "header", "path", "sep"]),
+        let (format, own): (_, &[_]) = match format.to_lowercase().as_str() {
+            "parquet" => (parquet(&mut options)?, &[]),
+            "json" => (json(&mut options)?, &["ignoreNullFields"]),
+            "csv" => (csv(&mut options)?, &["delimiter", "header", "quoteAll", "sep"]),
+            "text" => (text(&mut options)?, &[]),
             other => {
                 return Err(Error::invalid(format!(
-                    "files cannot be written as {other:?}: use parquet, json or csv"
+                    "files cannot be written as {other:?}: use parquet, json, csv or text"
                 ))
                 .with_condition("DATA_SOURCE_NOT_FOUND"));
             }
         };
-        options.refuse(&["retention", "maxRecordsPerFile"])?;
-        options.finish(known)?;
-        Ok(Self { partition_by, ..Self::new(format) })
+        let rows_per_file_max = options.take_positive("maxRecordsPerFile")?;
+        let file_bytes_target = options.take_bytes("targetFileSize")?;
+        options.refuse(&["retention"])?;
+        options.finish(&[own, &ALL_OPTIONS].concat())?;
+        Ok(Self { partition_by, rows_per_file_max, file_bytes_target, ..Self::new(format) })
     }
 }
+
+/// The options of every format.
+const ALL_OPTIONS: [&str; 4] = ["compression", "maxRecordsPerFile", "path", "targetFileSize"];
 
 fn parquet(options: &mut Options) -> Result<FileFormat> {
     let expected = "none, snappy, zstd or lz4";
@@ -117,7 +193,7 @@ fn parquet(options: &mut Options) -> Result<FileFormat> {
 }
 
 fn json(options: &mut Options) -> Result<FileFormat> {
-    no_compression(options)?;
+    let compression = TextCompression::take(options)?;
     options.refuse(&[
         "dateFormat",
         "timestampFormat",
@@ -126,15 +202,14 @@ fn json(options: &mut Options) -> Result<FileFormat> {
         "lineSep",
     ])?;
     let ignore_nulls = options.take_bool("ignoreNullFields")?.unwrap_or(true);
-    Ok(FileFormat::Json { ignore_nulls })
+    Ok(FileFormat::Json { ignore_nulls, compression })
 }
 
 fn csv(options: &mut Options) -> Result<FileFormat> {
-    no_compression(options)?;
+    let compression = TextCompression::take(options)?;
     options.refuse(&[
         "quote",
         "escape",
-        "quoteAll",
         "nullValue",
         "emptyValue",
         "dateFormat",
@@ -150,15 +225,14 @@ fn csv(options: &mut Options) -> Result<FileFormat> {
     };
     let sep = options.take_with("sep", "one character", one)?;
     let delimiter = options.take_with("delimiter", "one character", one)?;
-    Ok(FileFormat::Csv { header, delimiter: sep.or(delimiter).unwrap_or(b',') })
+    let quote_all = options.take_bool("quoteAll")?.unwrap_or(false);
+    let delimiter = sep.or(delimiter).unwrap_or(b',');
+    Ok(FileFormat::Csv { header, delimiter, quote_all, compression })
 }
 
-fn no_compression(options: &mut Options) -> Result<()> {
-    let parse = |text: &str| match text.to_lowercase().as_str() {
-        "none" | "uncompressed" => Some(()),
-        _ => None,
-    };
-    options.take_with("compression", "none: text is not compressed yet", parse).map(|_| ())
+fn text(options: &mut Options) -> Result<FileFormat> {
+    options.refuse(&["encoding", "lineSep"])?;
+    Ok(FileFormat::Text { compression: TextCompression::take(options)? })
 }
 
 #[cfg(test)]
@@ -174,10 +248,31 @@ mod tests {
     fn options_of_each_format() {
         let zstd = FileFormat::Parquet(ParquetCompression::Zstd);
         assert_eq!(parse("Parquet", &[("COMPRESSION", "zstd")]).unwrap(), zstd);
-        let json = FileFormat::Json { ignore_nulls: false };
+        let (none, gzip) = (TextCompression::None, TextCompression::Gzip);
+        let json = FileFormat::Json { ignore_nulls: false, compression: none };
         assert_eq!(parse("json", &[("ignoreNullFields", "false")]).unwrap(), json);
-        let csv = FileFormat::Csv { header: true, delimiter: b';' };
-        assert_eq!(parse("csv", &[("header", "true"), ("sep", ";")]).unwrap(), csv);
+        let csv = FileFormat::Csv {
+            header: true,
+            delimiter: b';',
+            quote_all: true,
+            compression: TextCompression::Zstd,
+        };
+        let pairs =
+            [("header", "true"), ("sep", ";"), ("quoteAll", "true"), ("compression", "zstd")];
+        assert_eq!(parse("csv", &pairs).unwrap(), csv);
+        let text = parse("text", &[("compression", "GZIP")]).unwrap();
+        assert_eq!(text, FileFormat::Text { compression: gzip });
+        assert_eq!(text.extension(), ".txt.gz");
+        assert_eq!(csv.extension(), ".csv.zst");
+        assert_eq!(zstd.extension(), ".zstd.parquet");
+    }
+
+    #[test]
+    fn files_end_where_they_are_told() {
+        let pairs = [("maxRecordsPerFile", "10"), ("targetFileSize", "1m")];
+        let options = FileOptions::parse("json", Options::new(pairs), Vec::new()).unwrap();
+        assert_eq!(options.rows_per_file_max.unwrap().get(), 10);
+        assert_eq!(options.file_bytes_target.unwrap().get(), 1 << 20);
     }
 
     #[test]
@@ -186,8 +281,9 @@ mod tests {
             ("orc", &[] as &[_], "orc"),
             ("parquet", &[("compresion", "zstd")], "compression"),
             ("parquet", &[("compression", "brotli")], "brotli"),
-            ("json", &[("compression", "gzip")], "gzip"),
-            ("csv", &[("quoteAll", "true")], "quoteAll"),
+            ("json", &[("compression", "lzo")], "lzo"),
+            ("text", &[("maxRecordsPerFile", "0")], "maxRecordsPerFile"),
+            ("csv", &[("quote", "'")], "quote"),
             ("csv", &[("sep", "ab")], "one character"),
         ] {
             let error = parse(format, pairs).unwrap_err();

@@ -25,6 +25,11 @@ impl Upload {
         Self { store, path, buffer: Vec::new(), parts: None, checksum, size: 0 }
     }
 
+    /// Bytes so far.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Appends.
     pub(crate) async fn write(&mut self, bytes: Vec<u8>) -> Result<()> {
         self.checksum.update(&bytes);

@@ -2,7 +2,7 @@
 
 use crate::file::commits::Commits;
 use crate::file::layout::Layout;
-use crate::file::options::{FileFormat, FileOptions};
+use crate::file::options::{FileFormat, FileOptions, TextCompression};
 use crate::file::store::exists;
 use fluvial_core::Result;
 use futures::TryStreamExt;
@@ -22,7 +22,11 @@ use std::sync::Arc;
 /// (`_p=1`).
 pub async fn committed_files(store: Arc<dyn ObjectStore>, root: Path) -> Result<Vec<Path>> {
     let layout = Layout::new(root);
-    let kept = FileOptions::new(FileFormat::Json { ignore_nulls: true }).manifests_kept;
+    let kept = FileOptions::new(FileFormat::Json {
+        ignore_nulls: true,
+        compression: TextCompression::None,
+    })
+    .manifests_kept;
     let commits = Commits { store: store.clone(), layout: layout.clone(), kept };
     // The manifest first: a batch that is published after this look is left out as a whole.
     let newest = commits.newest().await?;

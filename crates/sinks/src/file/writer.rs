@@ -4,7 +4,7 @@ use crate::file::encode::Encoder;
 use crate::file::hive::Partitioning;
 use crate::file::layout::Layout;
 use crate::file::manifest::DataFile;
-use crate::file::options::FileFormat;
+use crate::file::options::FileOptions;
 use crate::file::upload::Upload;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -22,13 +22,13 @@ const PENDING_BYTES_MAX: usize = 128 << 20;
 pub(crate) struct Job {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) layout: Layout,
-    pub(crate) format: FileFormat,
+    pub(crate) options: FileOptions,
     pub(crate) partitioning: Partitioning,
     pub(crate) file_schema: SchemaRef,
     pub(crate) spec: SinkSpec,
 }
 
-/// Data files of one partition of one batch, one per folder. Dropped, it leaves staged objects
+/// Data files of one partition of one batch: one open per folder, and those that are full. Dropped, it leaves staged objects
 /// that a later start removes.
 pub(crate) struct FileWriter {
     job: Arc<Job>,
@@ -36,6 +36,10 @@ pub(crate) struct FileWriter {
     partition: PartitionId,
     /// Open files by folder.
     open: BTreeMap<String, OpenFile>,
+    /// Files that are full.
+    full: Vec<(usize, DataFile)>,
+    /// Files so far.
+    files: usize,
     rows: u64,
 }
 
@@ -48,23 +52,53 @@ struct OpenFile {
     rows: u64,
 }
 
+impl OpenFile {
+    /// How many rows it may still take.
+    fn room(&self, options: &FileOptions) -> usize {
+        let room = options.rows_per_file_max.map(|max| max.get().saturating_sub(self.rows));
+        room.and_then(|room| usize::try_from(room).ok()).unwrap_or(usize::MAX)
+    }
+
+    fn is_full(&self, options: &FileOptions) -> bool {
+        let bytes = self.upload.size() + self.encoder.pending_bytes() as u64;
+        self.room(options) == 0 || options.file_bytes_target.is_some_and(|max| bytes >= max.get())
+    }
+
+    async fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.encoder.write(rows)?;
+        self.rows += rows.num_rows() as u64;
+        let ready = self.encoder.take_ready();
+        if ready.is_empty() { Ok(()) } else { self.upload.write(ready).await }
+    }
+
+    async fn finish(mut self) -> Result<(usize, DataFile)> {
+        self.upload.write(self.encoder.finish()?).await?;
+        let (size, crc32) = self.upload.finish().await?;
+        let (staged, path, rows) = (self.staged, self.path, self.rows);
+        Ok((self.sequence, DataFile { staged, path, size, crc32, rows }))
+    }
+}
+
 impl FileWriter {
     pub(crate) fn new(job: Arc<Job>, batch: BatchId, partition: PartitionId) -> Self {
-        Self { job, batch, partition, open: BTreeMap::new(), rows: 0 }
+        let open = BTreeMap::new();
+        Self { job, batch, partition, open, full: Vec::new(), files: 0, rows: 0 }
     }
 
     /// Opens the next file. Names depend on the query, the batch, the partition and the order of
     /// the rows only; the staged one on the run as well, so that attempts never meet.
-    fn open_file(&self, folder: &str) -> Result<OpenFile> {
-        let (sequence, job) = (self.open.len(), &self.job);
+    fn open_file(&mut self, folder: &str) -> Result<OpenFile> {
+        let (sequence, job) = (self.files, &self.job);
+        self.files += 1;
         let (batch, partition) = (self.batch, self.partition.0);
-        let extension = job.format.extension();
+        let format = job.options.format;
+        let extension = format.extension();
         let staged =
             format!("_fluvial/staged/{}/{batch}-{partition}-{sequence}{extension}", job.spec.run);
         let name =
             format!("part-{partition:05}-{}-{batch}-c{sequence:03}{extension}", job.spec.query);
         let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-        let encoder = Encoder::new(job.format, &job.file_schema)?;
+        let encoder = Encoder::new(format, &job.file_schema)?;
         let upload = Upload::new(job.store.clone(), job.layout.resolve(&staged));
         Ok(OpenFile { encoder, upload, sequence, staged, path, rows: 0 })
     }
@@ -86,33 +120,34 @@ impl FileWriter {
     }
 
     async fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
-        for (folder, rows) in self.job.partitioning.split(rows)? {
-            if !self.open.contains_key(&folder) {
-                let file = self.open_file(&folder)?;
-                self.open.insert(folder.clone(), file);
-            }
-            let Some(file) = self.open.get_mut(&folder) else { continue };
-            file.encoder.write(&rows)?;
-            file.rows += rows.num_rows() as u64;
-            let ready = file.encoder.take_ready();
-            if !ready.is_empty() {
-                file.upload.write(ready).await?;
+        let job = self.job.clone();
+        for (folder, rows) in job.partitioning.split(rows)? {
+            let mut at = 0;
+            while at < rows.num_rows() {
+                let mut file = match self.open.remove(&folder) {
+                    Some(file) => file,
+                    None => self.open_file(&folder)?,
+                };
+                let some = rows.slice(at, (rows.num_rows() - at).min(file.room(&job.options)));
+                at += some.num_rows();
+                file.write(&some).await?;
+                if file.is_full(&job.options) {
+                    self.full.push(file.finish().await?);
+                } else {
+                    self.open.insert(folder.clone(), file);
+                }
             }
         }
         self.relieve().await
     }
 
     async fn finish(&mut self) -> Result<Vec<DataFile>> {
-        let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
-        open.sort_by_key(|file| file.sequence);
-        let mut files = Vec::with_capacity(open.len());
-        for mut file in open {
-            file.upload.write(file.encoder.finish()?).await?;
-            let (size, crc32) = file.upload.finish().await?;
-            let (staged, path, rows) = (file.staged, file.path, file.rows);
-            files.push(DataFile { staged, path, size, crc32, rows });
+        let mut files = std::mem::take(&mut self.full);
+        for file in std::mem::take(&mut self.open).into_values() {
+            files.push(file.finish().await?);
         }
-        Ok(files)
+        files.sort_by_key(|(sequence, _)| *sequence);
+        Ok(files.into_iter().map(|(_, file)| file).collect())
     }
 }
 

@@ -3,14 +3,15 @@
 use crate::files::{ROOT, numbers, opened, options, publish, read, spec};
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
-use fluvial_core::{ErrorKind, OutputMode, Sink};
-use fluvial_sinks::{FileFormat, FileOptions, FileSink, committed_files};
+use fluvial_core::{BatchId, ErrorKind, Note, OutputMode, PartitionId, Sink};
+use fluvial_sinks::{FileFormat, FileOptions, FileSink, TextCompression, committed_files};
 use futures::executor::block_on;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 fn memory() -> Arc<dyn ObjectStore> {
@@ -117,7 +118,10 @@ fn json_lines_leave_nulls_out() {
         ("v", Arc::new(Int64Array::from(vec![Some(1), None]))),
     ]);
     block_on(async {
-        let options = FileOptions::new(FileFormat::Json { ignore_nulls: true });
+        let options = FileOptions::new(FileFormat::Json {
+            ignore_nulls: true,
+            compression: TextCompression::None,
+        });
         let (sink, _) = opened(&store, options, "r", &rows).await.unwrap();
         publish(&sink, 0, std::slice::from_ref(&rows)).await.unwrap();
         let files = committed_files(store.clone(), Path::from(ROOT)).await.unwrap();
@@ -141,7 +145,10 @@ fn a_folder_keeps_its_owner_format_and_partitions() {
             spec.mode = mode;
             sink.open(&spec).await.unwrap_err()
         };
-        let json = FileOptions::new(FileFormat::Json { ignore_nulls: true });
+        let json = FileOptions::new(FileFormat::Json {
+            ignore_nulls: true,
+            compression: TextCompression::None,
+        });
         let append = OutputMode::Append;
         for (query, options, mode, condition) in [
             ("other", options(), append, "SINK_OWNED_BY_ANOTHER_QUERY"),
@@ -155,4 +162,58 @@ fn a_folder_keeps_its_owner_format_and_partitions() {
             assert_eq!(error.kind(), ErrorKind::Invalid);
         }
     });
+}
+
+#[test]
+fn files_end_at_their_rows_or_bytes() {
+    let store = memory();
+    let batch = |ids: std::ops::Range<i64>| {
+        let ids = Arc::new(Int64Array::from_iter_values(ids)) as ArrayRef;
+        rows(vec![
+            (
+                "p",
+                Arc::new(Int64Array::from_iter_values((0..ids.len()).map(|i| i as i64 % 2)))
+                    as ArrayRef,
+            ),
+            ("id", ids),
+        ])
+    };
+    let json = FileFormat::Json { ignore_nulls: true, compression: TextCompression::None };
+    let options = FileOptions {
+        rows_per_file_max: NonZeroU64::new(3),
+        partition_by: vec!["p".into()],
+        ..FileOptions::new(json)
+    };
+    let sizes = |options: FileOptions, root: &'static str, pieces: Vec<RecordBatch>| {
+        let store = store.clone();
+        block_on(async move {
+            let sink = FileSink::new(store.clone(), Path::from(root), options);
+            sink.open(&spec("q", "r", pieces[0].schema())).await.unwrap();
+            let mut writer = sink.writer(BatchId(0), PartitionId(0)).await.unwrap();
+            for piece in pieces {
+                writer.write(piece).await.unwrap();
+            }
+            let staged = vec![writer.stage().await.unwrap()];
+            sink.commit(BatchId(0), staged, &Note("note".into())).await.unwrap();
+            let mut counts = Vec::new();
+            for file in committed_files(store.clone(), Path::from(root)).await.unwrap() {
+                let bytes = store.get(&file).await.unwrap().bytes().await.unwrap();
+                counts.push((file.to_string(), bytes.iter().filter(|b| **b == b'\n').count()));
+            }
+            counts.sort();
+            counts
+        })
+    };
+    // Five rows of each folder: a file of three, and one of two, across two record batches.
+    let counts = sizes(options, "rows", vec![batch(0..4), batch(4..10)]);
+    let of = |folder: &str| {
+        let found = counts.iter().filter(|(path, _)| path.contains(folder));
+        found.map(|(_, rows)| *rows).collect::<Vec<_>>()
+    };
+    assert_eq!((of("p=0"), of("p=1")), (vec![3, 2], vec![3, 2]), "{counts:?}");
+    // A row is at least nine bytes, so every record batch ends a file.
+    let options = FileOptions { file_bytes_target: NonZeroU64::new(9), ..FileOptions::new(json) };
+    let counts = sizes(options, "bytes", vec![batch(0..4), batch(4..10)]);
+    let rows: Vec<_> = counts.iter().map(|(_, rows)| *rows).collect();
+    assert_eq!(rows, [4, 6], "{counts:?}");
 }

@@ -9,7 +9,7 @@ use fluvial_core::{
     Result, RowStream, SealedStore, Sink, SinkSpec, SinkWriter, Snapshot, Source, SourceRange,
     Split, Staged, StateBackend, StateStore, StateVersion, StoreId,
 };
-use fluvial_sinks::{FileFormat, FileOptions, FileSink, committed_files};
+use fluvial_sinks::{FileFormat, FileOptions, FileSink, TextCompression, committed_files};
 use fluvial_state_memory::{MemoryBackend, Settings};
 use fluvial_testing::{Output, Query, gallery};
 use futures::StreamExt;
@@ -98,7 +98,10 @@ impl Sink for Buggy {
 
 fn lines(bug: Bug) -> Output {
     let open = move |start: &fluvial_testing::Start| -> Arc<dyn Sink> {
-        let options = FileOptions::new(FileFormat::Json { ignore_nulls: true });
+        let options = FileOptions::new(FileFormat::Json {
+            ignore_nulls: true,
+            compression: TextCompression::None,
+        });
         let inner = FileSink::new(start.store(), Path::from("output"), options);
         Arc::new(Buggy { inner, bug, next: Mutex::new(0), held: Mutex::new(None) })
     };
