@@ -24,6 +24,7 @@ pub use releasing::{release_survives_crashes, releases_only_the_past};
 use async_trait::async_trait;
 use fluvial_core::Source;
 use fluvial_sim::Disk;
+use futures::future::LocalBoxFuture;
 use object_store::ObjectStore;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
@@ -46,6 +47,12 @@ pub trait SourceWorld: Send + Sync {
     /// Whether there is always more to read, however little was fed.
     fn is_endless(&self) -> bool {
         false
+    }
+
+    /// Runs `work` to its end. A source that needs a runtime of its own brings it here; it must
+    /// have one thread, or seeds do not repeat.
+    fn drive(&self, work: LocalBoxFuture<'_, ()>) {
+        fluvial_sim::block_on(work);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Columns of a query as columns of the table: by name, without losing a value.
 
-use crate::types::find;
+use crate::types::{find, physical_name};
 use arrow::array::{
     Array, ArrayRef, AsArray, ListArray, MapArray, RecordBatch, StructArray, new_null_array,
 };
@@ -44,7 +44,7 @@ fn check_nulls(column: &ArrayRef, field: &FieldRef) -> Result<()> {
 }
 
 /// The column with another type, into which it fits.
-fn conform(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+pub(crate) fn conform(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if column.data_type() == to {
         return Ok(column.clone());
     }
@@ -83,9 +83,9 @@ fn conform(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     }
 }
 
-/// Fields by name.
+/// Fields by name. What is written has no mapped names: such tables are refused.
 fn conform_struct(column: &StructArray, fields: &Fields) -> Result<StructArray> {
-    let part = |field: &FieldRef| match find(column.fields(), field.name()) {
+    let part = |field: &FieldRef| match find(column.fields(), physical_name(field)) {
         Some(i) => conform(column.column(i), field.data_type()),
         None => Ok(new_null_array(field.data_type(), column.len())),
     };

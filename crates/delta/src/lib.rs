@@ -1,9 +1,10 @@
-//! Delta Lake tables as sinks of Fluvial, exactly once, and as tables to query.
+//! Delta Lake tables as sources and sinks of Fluvial, exactly once, and as tables to query.
 //!
 //! [`DeltaSink`] publishes each batch as one version of the table. The version names the query
 //! and the batch (a `txn` action), so a batch that comes again is recognised whoever brings it,
 //! and carries the note of the attempt in its commit info. Any number of queries, and other
-//! engines, may write to one table.
+//! engines, may write to one table. [`DeltaSource`] reads what a table has and then what is added
+//! to it, one version after another.
 //!
 //! Everything here runs inside a tokio runtime: the Delta library needs one. Data files and the
 //! log go through one object store; give [`TableLocation::with_store`] one that is durable when
@@ -22,6 +23,7 @@ mod location;
 mod options;
 mod provider;
 mod sink;
+mod source;
 mod supported;
 mod types;
 mod uploads;
@@ -29,5 +31,8 @@ mod writer;
 
 pub use location::TableLocation;
 pub use options::DeltaOptions;
-pub use provider::table_provider;
+pub use provider::{TableVersion, table_provider};
 pub use sink::DeltaSink;
+pub use source::{
+    DeltaChanges, DeltaLoss, DeltaReading, DeltaSource, DeltaSourceOptions, DeltaStart,
+};

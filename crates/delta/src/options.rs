@@ -17,6 +17,9 @@ pub struct DeltaOptions {
     pub properties: BTreeMap<String, String>,
     /// The description of a new table.
     pub comment: Option<String>,
+    /// The name under which the table remembers what was written; that of the query and sink if
+    /// not given. Who writes by it gives batches that grow.
+    pub app: Option<String>,
 }
 
 impl DeltaOptions {
@@ -40,6 +43,6 @@ impl DeltaOptions {
         let merge_schema = options.take_bool("mergeSchema")?.unwrap_or(false);
         let properties = options.take_prefixed("delta.").into_iter().collect();
         options.finish(&["mergeSchema", "path"])?;
-        Ok(Self { partition_by, merge_schema, properties, comment: None })
+        Ok(Self { partition_by, merge_schema, properties, comment: None, app: None })
     }
 }

@@ -1,25 +1,117 @@
 //! Tables for queries over all of their rows.
 
-use crate::error::delta_error;
+use crate::error::{delta_error, is_missing};
 use crate::location::TableLocation;
+use arrow::array::timezone::Tz;
+use arrow::compute::kernels::cast_utils::string_to_datetime;
 use datafusion::catalog::TableProvider;
+use deltalake::DeltaTable;
+use fluvial_core::options::Options;
 use fluvial_core::{Error, Result};
 use std::sync::Arc;
 
-/// The newest version of a table, to register with a DataFusion session. It does not move when
-/// the table does.
+/// Which version of a table is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TableVersion {
+    /// The newest one.
+    #[default]
+    Newest,
+    /// The one with this number.
+    Number(u64),
+    /// The newest that was there then: milliseconds since the epoch.
+    AsOf(i64),
+}
+
+impl TableVersion {
+    /// Takes `versionAsOf` and `timestampAsOf`, of which one may be set. A time without a zone is
+    /// one of `zone`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a wrong value, both, or another option.
+    pub fn parse(mut options: Options, zone: &str) -> Result<Self> {
+        let number = options.take_parsed("versionAsOf", "the number of a version")?;
+        let zone: Tz = zone.parse().map_err(|e| {
+            Error::invalid(format!("the session's time zone {zone:?} is none")).with_source(e)
+        })?;
+        let expected = "a time such as '2026-11-30' or '2026-11-30T12:00:00Z'";
+        let time = options.take_with("timestampAsOf", expected, |text| {
+            string_to_datetime(&zone, text).ok().map(|time| time.timestamp_millis())
+        })?;
+        options.finish(&["versionAsOf", "timestampAsOf"])?;
+        match (number, time) {
+            (Some(_), Some(_)) => {
+                Err(Error::invalid("versionAsOf and timestampAsOf were both set: choose one")
+                    .with_condition("DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"))
+            }
+            (Some(number), None) => Ok(Self::Number(number)),
+            (None, Some(time)) => Ok(Self::AsOf(time)),
+            (None, None) => Ok(Self::Newest),
+        }
+    }
+}
+
+/// One version of a table, to register with a DataFusion session. It does not move when the table
+/// does.
 ///
 /// # Errors
 ///
-/// `NotFound` if there is no table.
-pub async fn table_provider(location: &TableLocation) -> Result<Arc<dyn TableProvider>> {
-    let table = location.load().await?.ok_or_else(|| {
-        Error::not_found(format!("there is no Delta table at {location}"))
-            .with_condition("DELTA_TABLE_NOT_FOUND")
-    })?;
+/// `NotFound` if there is no table, or not this version of it.
+pub async fn table_provider(
+    location: &TableLocation,
+    version: TableVersion,
+) -> Result<Arc<dyn TableProvider>> {
+    let table = location.load().await?.ok_or_else(|| no_table(location))?;
+    let table = travel(table, version).await.map_err(|e| e.at(format!("table {location}")))?;
     table.table_provider().await.map_err(|error| {
         // The library speaks DataFusion here.
         delta_error(deltalake::DeltaTableError::GenericError { source: Box::new(error) })
             .at(format!("table {location}"))
     })
+}
+
+pub(crate) fn no_table(location: &TableLocation) -> Error {
+    Error::not_found(format!("there is no Delta table at {location}"))
+        .with_condition("DELTA_TABLE_NOT_FOUND")
+}
+
+async fn travel(mut table: DeltaTable, version: TableVersion) -> Result<DeltaTable> {
+    let newest = table.version().unwrap_or_default();
+    let missing = |number: u64| {
+        Error::not_found(format!("there is no version {number}; the newest is {newest}"))
+            .with_condition("DELTA_VERSION_NOT_FOUND")
+    };
+    match version {
+        TableVersion::Newest => {}
+        TableVersion::Number(number) if number > newest => return Err(missing(number)),
+        TableVersion::Number(number) => match table.load_version(number).await {
+            Ok(()) => {}
+            Err(error) if is_missing(&error) => return Err(missing(number)),
+            Err(error) => return Err(delta_error(error).at(format!("version {number}"))),
+        },
+        TableVersion::AsOf(time) => {
+            let time = chrono::DateTime::from_timestamp_millis(time).ok_or_else(|| {
+                Error::invalid(format!("{time} ms since 1970 is no time that a table knows"))
+            })?;
+            table.load_with_datetime(time).await.map_err(delta_error)?;
+        }
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_or_a_time_is_chosen() {
+        let parse =
+            |pairs: &[(&str, &str)]| TableVersion::parse(Options::new(pairs.to_vec()), "UTC");
+        assert_eq!(parse(&[]).unwrap(), TableVersion::Newest);
+        assert_eq!(parse(&[("versionasof", "3")]).unwrap(), TableVersion::Number(3));
+        let time = parse(&[("timestampAsOf", "1970-01-01 00:00:01")]).unwrap();
+        assert_eq!(time, TableVersion::AsOf(1000));
+        assert!(parse(&[("versionAsOf", "3"), ("timestampAsOf", "1970-01-01")]).is_err());
+        assert!(parse(&[("version", "3")]).unwrap_err().message().contains("versionAsOf"));
+    }
 }

@@ -194,7 +194,7 @@ impl Sink for DeltaSink {
         }
         let place = |error: Error| error.at(format!("table {}", self.location));
         let table = self.prepare(spec).await.map_err(place)?;
-        let app = app_id(spec);
+        let app = self.options.app.clone().unwrap_or_else(|| app_id(spec));
         let last = newest_batch(&table, &app).await.map_err(place)?;
         self.look_around(spec, &table, last).map_err(place)?;
         let state = table.snapshot().map_err(|e| place(delta_error(e)))?;

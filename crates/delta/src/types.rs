@@ -131,6 +131,14 @@ fn widens(from: &DataType, to: &DataType) -> bool {
     }
 }
 
+/// The key of column metadata under which a column's name in files stands.
+pub(crate) const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
+
+/// The name of a column in files.
+pub(crate) fn physical_name(field: &Field) -> &str {
+    field.metadata().get(PHYSICAL_NAME).map_or(field.name(), String::as_str)
+}
+
 /// Finds a field by name: exactly, or else without regard to case, as Delta does.
 pub(crate) fn find(fields: &Fields, name: &str) -> Option<usize> {
     fields.iter().position(|f| f.name() == name).or_else(|| {

@@ -54,8 +54,9 @@ impl DataFrameReader {
         let path = path.into();
         #[cfg(feature = "delta")]
         if self.format.eq_ignore_ascii_case("delta") {
-            self.options.finish(&[])?;
-            let provider = formats::delta_table(&self.session, &path).await?;
+            let zone = self.session.settings().timezone;
+            let version = fluvial_delta::TableVersion::parse(self.options, &zone)?;
+            let provider = formats::delta_table(&self.session, &path, version).await?;
             return self.session.context().read_table(provider).map_err(from_datafusion);
         }
         self.options.set("path", path);
@@ -68,7 +69,7 @@ impl DataFrameReader {
         session.context().read_table(table).map_err(from_datafusion)
     }
 
-    /// A Delta table.
+    /// A Delta table; options `versionAsOf` or `timestampAsOf` choose an older version.
     ///
     /// # Errors
     ///

@@ -14,6 +14,7 @@ pages! {
     readme "README.md"
     auto_loader "docs/src/auto-loader.md"
     checkpoints "docs/src/checkpoints.md"
+    delta "docs/src/delta.md"
     errors "docs/src/errors.md"
     event_time "docs/src/event-time.md"
     extending "docs/src/extending.md"

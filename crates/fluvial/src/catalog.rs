@@ -122,6 +122,12 @@ impl Catalog {
         Ok(self.find(name).await?.is_some())
     }
 
+    /// The format and the place of a table.
+    #[cfg(feature = "delta")]
+    pub(crate) async fn place(&self, name: &str) -> Result<Option<(String, String)>> {
+        Ok(self.find(name).await?.map(|entry| (entry.format, entry.location)))
+    }
+
     /// What was said about a table when it was made.
     pub(crate) async fn comment(&self, name: &str) -> Result<Option<String>> {
         match levels(name) {
@@ -181,7 +187,9 @@ impl Catalog {
         let session = self.session()?;
         match entry.format.as_str() {
             #[cfg(feature = "delta")]
-            "delta" => formats::delta_table(&session, &entry.location).await.map(Some),
+            "delta" => {
+                formats::delta_table(&session, &entry.location, Default::default()).await.map(Some)
+            }
             other => {
                 let frame = session.read().format(other).load(&entry.location).await?;
                 Ok(Some(frame.into_view()))
@@ -264,6 +272,11 @@ impl SchemaProvider for WarehouseSchema {
         let whole = format!("{}.{name}", self.name);
         let Some(inner) = self.session.upgrade() else { return Ok(None) };
         let session = Session(inner);
+        #[cfg(feature = "delta")]
+        if let Some(path) = crate::delta_stream::path_of(&[self.name.clone(), name.to_owned()]) {
+            let found = formats::delta_table(&session, path, Default::default()).await;
+            return found.map(Some).map_err(|e| DataFusionError::External(Box::new(e)));
+        }
         if levels(&whole).is_err() {
             return Ok(None);
         }

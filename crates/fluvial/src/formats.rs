@@ -14,8 +14,17 @@ use fluvial_sinks::{ConsoleSink, FileOptions, FileSink, MemorySink, NoopSink, Tr
 use fluvial_sources::{RateMicroBatchSource, RateSource, SocketSource};
 use std::sync::Arc;
 
-const STREAM_FORMATS: &[&str] =
-    &["json", "csv", "text", "parquet", "cloudFiles", "rate", "rate-micro-batch", "socket"];
+const STREAM_FORMATS: &[&str] = &[
+    "json",
+    "csv",
+    "text",
+    "parquet",
+    "cloudFiles",
+    "delta",
+    "rate",
+    "rate-micro-batch",
+    "socket",
+];
 const SINK_FORMATS: &[&str] =
     &["delta", "parquet", "json", "csv", "text", "memory", "console", "noop"];
 
@@ -53,6 +62,8 @@ pub(crate) async fn stream_inferring(
             refuse_schema(format, schema.as_ref())?;
             Ok(Arc::new(OpenSource(Arc::new(SocketSource::new(session.clock(), options)?))))
         }
+        #[cfg(feature = "delta")]
+        "delta" => crate::delta_stream::stream(session, schema, options).await,
         _ => {
             if !crate::files::FORMATS.contains(&name.as_str()) {
                 return Err(unknown("source", format, STREAM_FORMATS));
@@ -232,6 +243,7 @@ pub(crate) fn delta_location(
 pub(crate) async fn delta_table(
     session: &Session,
     path: &str,
+    version: fluvial_delta::TableVersion,
 ) -> Result<Arc<dyn datafusion::catalog::TableProvider>> {
-    fluvial_delta::table_provider(&delta_location(session, path)?).await
+    fluvial_delta::table_provider(&delta_location(session, path)?, version).await
 }

@@ -43,6 +43,8 @@ mod book;
 mod catalog;
 mod clock;
 mod dataframe;
+#[cfg(feature = "delta")]
+mod delta_stream;
 mod files;
 mod formats;
 mod hidden;

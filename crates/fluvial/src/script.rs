@@ -275,21 +275,41 @@ async fn query_frame(session: &Session, query: &Query) -> Result<DataFrame> {
 async fn relation_frame(session: &Session, relation: &Relation) -> Result<DataFrame> {
     let frame = match &relation.definition {
         Definition::Source(call) => source_frame(session, call).await?,
-        Definition::Table { name, reading } => {
-            let frame = session.table(&name.to_string()).await?;
-            if *reading == Reading::Stream && !frame.is_streaming() {
-                return Err(Error::invalid(format!(
-                    "{name} cannot be read as a stream yet: read the files it is made from"
-                ))
-                .with_condition("STREAMING_TABLE_READ_NOT_SUPPORTED_YET"));
-            }
-            frame
+        Definition::Table { name, reading: Reading::Batch } => {
+            session.table(&name.to_string()).await?
         }
+        Definition::Table { name, reading: Reading::Stream } => stream_frame(session, name).await?,
         Definition::Derived(query) => query_frame(session, query).await?,
     };
     match &relation.watermark {
         None => Ok(frame),
         Some(clause) => watermarked(session, frame, clause),
+    }
+}
+
+/// `STREAM name`: a view of a stream, or a table that is read as one.
+async fn stream_frame(session: &Session, name: &TableName) -> Result<DataFrame> {
+    #[cfg(feature = "delta")]
+    {
+        let by_path = crate::delta_stream::path_of(name.parts()).is_some();
+        if !by_path && session.context().table_exist(name.to_string()).map_err(from_datafusion)? {
+            let frame = session.table(&name.to_string()).await?;
+            if frame.is_streaming() {
+                return Ok(frame);
+            }
+        }
+        let definition =
+            crate::delta_stream::table(session, name.parts(), Options::default()).await?;
+        crate::stream_reader::dataframe(session, None, definition)
+    }
+    #[cfg(not(feature = "delta"))]
+    {
+        let frame = session.table(&name.to_string()).await?;
+        match frame.is_streaming() {
+            true => Ok(frame),
+            false => Err(Error::invalid(format!("{name} is no stream"))
+                .with_condition("STREAMING_TABLE_READ_NOT_SUPPORTED_YET")),
+        }
     }
 }
 

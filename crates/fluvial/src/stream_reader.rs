@@ -65,7 +65,7 @@ impl DataStreamReader {
         Self { session, format: "parquet".into(), schema: None, options, name: None }
     }
 
-    /// The format: `json`, `csv`, `text`, `parquet`, `rate`, `rate-micro-batch`.
+    /// The format: `json`, `csv`, `text`, `parquet`, `delta`, `rate`, `rate-micro-batch`.
     pub fn format(mut self, format: impl Into<String>) -> Self {
         self.format = format.into();
         self
@@ -109,6 +109,25 @@ impl DataStreamReader {
         let schema = schema.as_ref().map(SchemaText::resolve).transpose()?;
         let definition = formats::stream(&session, &format, schema, options).await?;
         dataframe(&session, name, definition)
+    }
+
+    /// A Delta table of the catalog, or of a place: ``delta.`/warehouse/clicks` ``.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such table, `Invalid` for a table of another format, or an option
+    /// that a Delta source does not have.
+    #[cfg(feature = "delta")]
+    pub async fn table(self, name: &str) -> Result<DataFrame> {
+        if self.schema.is_some() {
+            return Err(Error::invalid("a table has its own schema: give none"));
+        }
+        let parts: Vec<String> = match name.split_once(".`") {
+            Some((format, path)) => vec![format.into(), path.trim_end_matches('`').into()],
+            None => name.split('.').map(str::to_owned).collect(),
+        };
+        let definition = crate::delta_stream::table(&self.session, &parts, self.options).await?;
+        dataframe(&self.session, self.name, definition)
     }
 
     /// JSON lines.
@@ -162,7 +181,8 @@ impl DataStreamReader {
     }
 }
 
-fn dataframe(
+/// A DataFrame of the rows of a stream. `name` is the source's in the checkpoint.
+pub(crate) fn dataframe(
     session: &Session,
     name: Option<String>,
     definition: Arc<dyn StreamDefinition>,

@@ -6,7 +6,7 @@ use arrow::compute::concat_batches;
 use fluvial_core::{
     BatchId, Frontier, Offset, PlanRequest, ReadLimit, Result, RunId, Source, SourceRange,
 };
-use fluvial_sim::{Disk, block_on};
+use fluvial_sim::Disk;
 use futures::TryStreamExt;
 use object_store::ObjectStore;
 use proptest::prelude::*;
@@ -61,10 +61,19 @@ impl History {
     pub(super) fn new(make: Make<'_>, portions: usize) -> Self {
         let disk = Disk::new();
         let world = make(&disk);
-        let source = block_on(world.open(disk.process().store()));
-        let at = block_on(source.initial()).expect("the initial offset");
+        let opened = async {
+            let source = world.open(disk.process().store()).await;
+            let at = source.initial().await.expect("the initial offset");
+            (source, at)
+        };
+        let (source, at) = drive(world.as_ref(), opened);
         (0..portions).for_each(|_| world.feed());
         Self { world, disk, source, at, batches: Vec::new(), runs: 0 }
+    }
+
+    /// Runs `work` on the world's executor.
+    pub(super) fn wait<'a, T: 'a>(&'a self, work: impl Future<Output = T> + 'a) -> T {
+        drive(self.world.as_ref(), work)
     }
 
     pub(super) fn is_endless(&self) -> bool {
@@ -100,7 +109,7 @@ impl History {
     }
 
     pub(super) fn plan(&self, limit: ReadLimit, until: Option<&Frontier>) -> Option<SourceRange> {
-        let planned = block_on(self.plan_with(self.source.as_ref(), limit, until));
+        let planned = self.wait(self.plan_with(self.source.as_ref(), limit, until));
         let range = planned.expect("a plan");
         if let Some(range) = &range {
             assert_eq!(range.start, self.at, "a range starts where the batch does");
@@ -116,8 +125,8 @@ impl History {
         until: Option<&Frontier>,
     ) -> Option<RecordBatch> {
         let range = self.plan(limit, until)?;
-        block_on(self.source.adopt(&range)).expect("adopt");
-        let rows = read(self.source.as_ref(), &range, None).expect("read");
+        self.wait(self.source.adopt(&range)).expect("adopt");
+        let rows = self.read(self.source.as_ref(), &range, None).expect("read");
         self.at = range.end.clone();
         self.batches.push((range, rows.clone()));
         Some(rows)
@@ -130,7 +139,7 @@ impl History {
 
     /// Another process over a store, which knows the newest plan.
     pub(super) fn reopen(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn Source> {
-        block_on(self.reopening(store)).expect("a new process goes on")
+        self.wait(self.reopening(store)).expect("a new process goes on")
     }
 
     pub(super) async fn reopening(&self, store: Arc<dyn ObjectStore>) -> Result<Arc<dyn Source>> {
@@ -170,26 +179,34 @@ impl History {
         let batches: Vec<_> = self.batches.iter().map(|(_, rows)| rows).collect();
         concat_batches(&schema, batches).expect("one schema")
     }
+
+    /// Reads all splits of a range, in order.
+    pub(super) fn read(
+        &self,
+        source: &dyn Source,
+        range: &SourceRange,
+        projection: Option<&[usize]>,
+    ) -> Result<RecordBatch> {
+        let schema = source.schema();
+        let schema = match projection {
+            Some(columns) => Arc::new(schema.project(columns)?),
+            None => schema,
+        };
+        let mut batches = Vec::new();
+        for split in &range.splits {
+            let stream = source.read(range, split, projection)?;
+            batches.extend(self.wait(stream.try_collect::<Vec<_>>())?);
+        }
+        for batch in &batches {
+            assert_eq!(batch.schema(), schema, "rows have the schema that was promised");
+        }
+        Ok(concat_batches(&schema, &batches)?)
+    }
 }
 
-/// Reads all splits of a range, in order.
-pub(super) fn read(
-    source: &dyn Source,
-    range: &SourceRange,
-    projection: Option<&[usize]>,
-) -> Result<RecordBatch> {
-    let schema = source.schema();
-    let schema = match projection {
-        Some(columns) => Arc::new(schema.project(columns)?),
-        None => schema,
-    };
-    let mut batches = Vec::new();
-    for split in &range.splits {
-        let stream = source.read(range, split, projection)?;
-        batches.extend(block_on(stream.try_collect::<Vec<_>>())?);
-    }
-    for batch in &batches {
-        assert_eq!(batch.schema(), schema, "rows have the schema that was promised");
-    }
-    Ok(concat_batches(&schema, &batches)?)
+fn drive<'a, T: 'a>(world: &'a dyn SourceWorld, work: impl Future<Output = T> + 'a) -> T {
+    let mut answer = None;
+    let slot = &mut answer;
+    world.drive(Box::pin(async move { *slot = Some(work.await) }));
+    answer.expect("`drive` ran the work to its end")
 }

@@ -46,7 +46,7 @@ pub fn frontier_is_not_passed(make: Make<'_>) {
         if !twin.is_endless() {
             twin.finish(ReadLimit::NONE, None, usize::MAX);
         }
-        let frontier = fluvial_sim::block_on(history.source.frontier()).expect("a frontier");
+        let frontier = history.wait(history.source.frontier()).expect("a frontier");
         for _ in 0..later {
             history.feed();
             history.batch(limit, Some(&frontier));

@@ -1,6 +1,6 @@
 //! Law 8: projections.
 
-use super::history::{History, read, steps};
+use super::history::{History, steps};
 use super::{Make, check};
 use fluvial_core::ReadLimit;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ pub fn projects(make: Make<'_>) {
             }
         }
         for (range, rows) in &history.batches {
-            let some = read(history.source.as_ref(), range, Some(&columns)).expect("read");
+            let some = history.read(history.source.as_ref(), range, Some(&columns)).expect("read");
             prop_assert_eq!(some.num_rows(), rows.num_rows());
             prop_assert_eq!(some, rows.project(&columns).expect("columns"));
         }

@@ -1,9 +1,9 @@
 //! Laws 1 and 4: what is read, again and in parts.
 
-use super::history::{History, Step, read, steps};
+use super::history::{History, Step, steps};
 use super::{Make, check};
 use fluvial_core::ReadLimit;
-use fluvial_sim::{CrashAt, run};
+use fluvial_sim::CrashAt;
 use proptest::prelude::*;
 
 /// Law 1: an adopted range reads the same again, in this process and in another one, whatever
@@ -21,8 +21,11 @@ pub fn replays(make: Make<'_>) {
         let other = history.reopen(history.disk.process().store());
         prop_assert!(!history.batches.is_empty());
         for (range, rows) in &history.batches {
-            prop_assert_eq!(&read(history.source.as_ref(), range, None).expect("again"), rows);
-            prop_assert_eq!(&read(other.as_ref(), range, None).expect("elsewhere"), rows);
+            prop_assert_eq!(
+                &history.read(history.source.as_ref(), range, None).expect("again"),
+                rows
+            );
+            prop_assert_eq!(&history.read(other.as_ref(), range, None).expect("elsewhere"), rows);
         }
         Ok(())
     });
@@ -67,13 +70,13 @@ pub fn survives_crashes(make: Make<'_>) {
     let steps = {
         let history = begin();
         let process = history.disk.process();
-        run(&process, attempt(&history, process.store()));
+        history.wait(process.live(attempt(&history, process.store())));
         process.steps()
     };
     for crash in CrashAt::each(steps) {
         let mut history = begin();
         let process = history.disk.mortal(crash);
-        let ended = run(&process, attempt(&history, process.store()));
+        let ended = history.wait(process.live(attempt(&history, process.store())));
         assert!(ended.is_none(), "{crash:?} is a step of the attempt");
         history.restart();
         history.finish(LIMIT, None, 60);

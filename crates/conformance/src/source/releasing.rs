@@ -1,9 +1,9 @@
 //! Law 7: letting go of the past.
 
-use super::history::{History, limits, read, steps};
+use super::history::{History, limits, steps};
 use super::{Make, check};
 use fluvial_core::{ReadLimit, SourceRange};
-use fluvial_sim::{CrashAt, run};
+use fluvial_sim::CrashAt;
 use object_store::ObjectStore;
 use proptest::prelude::*;
 use std::num::NonZeroU64;
@@ -23,12 +23,15 @@ pub fn releases_only_the_past(make: Make<'_>) {
         let released = index.index(history.batches.len());
         let range = history.batches[released].0.clone();
         for _ in 0..2 {
-            fluvial_sim::block_on(history.source.release(&range)).expect("release");
+            history.wait(history.source.release(&range)).expect("release");
         }
         let other = history.reopen(history.disk.process().store());
         for (range, rows) in &history.batches[released + 1..] {
-            prop_assert_eq!(&read(history.source.as_ref(), range, None).expect("again"), rows);
-            prop_assert_eq!(&read(other.as_ref(), range, None).expect("elsewhere"), rows);
+            prop_assert_eq!(
+                &history.read(history.source.as_ref(), range, None).expect("again"),
+                rows
+            );
+            prop_assert_eq!(&history.read(other.as_ref(), range, None).expect("elsewhere"), rows);
         }
         let mut twin = History::new(make, 3);
         steps.iter().for_each(|step| twin.step(step));
@@ -66,20 +69,20 @@ pub fn release_survives_crashes(make: Make<'_>) {
         let history = begin();
         let process = history.disk.process();
         let range = history.batches[released].0.clone();
-        run(&process, attempt(&history, process.store(), range));
+        history.wait(process.live(attempt(&history, process.store(), range)));
         process.steps()
     };
     for crash in CrashAt::each(steps) {
         let history = begin();
         let process = history.disk.mortal(crash);
         let range = history.batches[released].0.clone();
-        let ended = run(&process, attempt(&history, process.store(), range.clone()));
+        let ended = history.wait(process.live(attempt(&history, process.store(), range.clone())));
         assert!(ended.is_none(), "{crash:?} is a step of the attempt");
         let process = history.disk.process();
-        run(&process, attempt(&history, process.store(), range));
+        history.wait(process.live(attempt(&history, process.store(), range)));
         let other = history.reopen(history.disk.process().store());
         for (range, rows) in &history.batches[released + 1..] {
-            let again = read(other.as_ref(), range, None).expect("a later range");
+            let again = history.read(other.as_ref(), range, None).expect("a later range");
             assert_eq!(&again, rows, "after {crash:?}");
         }
     }

@@ -29,7 +29,7 @@ impl Destination for Table {
         Box::pin(async move {
             let location = TableLocation::parse(PLACE).unwrap().with_store(store.clone());
             // Before the first sink opens there is no table.
-            match fluvial_delta::table_provider(&location).await {
+            match fluvial_delta::table_provider(&location, Default::default()).await {
                 Err(error) if error.condition() == Some("DELTA_TABLE_NOT_FOUND") => Ok(Vec::new()),
                 Err(error) => Err(error),
                 Ok(_) => Ok(read_numbers(&store).await),

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod hand;
 mod laws;
 mod many_writers;
 mod schema;
+mod source;
+mod source_laws;
 mod table;

@@ -153,7 +153,8 @@ fn local_folders_are_tables_too() {
             let last = sink.open(&spec("q", OutputMode::Append, rows.schema())).await.unwrap();
             assert_eq!(last.map_or(0, |last| last.0 as usize + 1), batch);
             publish(&sink, batch as u64, &rows).await.unwrap();
-            let provider = fluvial_delta::table_provider(location).await.unwrap();
+            let provider =
+                fluvial_delta::table_provider(location, Default::default()).await.unwrap();
             let session = SessionContext::new();
             session.register_table("t", provider).unwrap();
             let query = "SELECT sum(value) AS s FROM t";

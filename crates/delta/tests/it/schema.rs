@@ -98,7 +98,8 @@ fn partitions_become_folders_and_special_values_come_back() {
         let sink = DeltaSink::new(location(&store), options);
         sink.open(&spec("q", OutputMode::Append, rows.schema())).await.unwrap();
         publish(&sink, 0, &rows).await.unwrap();
-        let provider = fluvial_delta::table_provider(&location(&store)).await.unwrap();
+        let provider =
+            fluvial_delta::table_provider(&location(&store), Default::default()).await.unwrap();
         let session = datafusion::prelude::SessionContext::new();
         load(&store).await.update_datafusion_session(&session.state()).unwrap();
         session.register_table("t", provider).unwrap();
@@ -141,7 +142,8 @@ fn merge_schema_adds_columns_and_old_rows_have_nulls() {
         publish(&new, 0, &more).await.unwrap();
         // A writer that opened before goes on: its rows lack the new column.
         publish(&old, 1, &numbers(&[3])).await.unwrap();
-        let provider = fluvial_delta::table_provider(&location(&store)).await.unwrap();
+        let provider =
+            fluvial_delta::table_provider(&location(&store), Default::default()).await.unwrap();
         let session = datafusion::prelude::SessionContext::new();
         load(&store).await.update_datafusion_session(&session.state()).unwrap();
         session.register_table("t", provider).unwrap();

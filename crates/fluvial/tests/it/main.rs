@@ -6,6 +6,7 @@ mod ansi;
 mod beside_batch;
 mod book;
 mod clock;
+mod delta_stream;
 mod draws;
 mod evolution;
 mod golden;

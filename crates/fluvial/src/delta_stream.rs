@@ -1,0 +1,72 @@
+//! Delta tables as streams: by their place, or by their name in the catalog.
+
+use crate::formats;
+use crate::session::Session;
+use arrow::datatypes::SchemaRef;
+use fluvial_core::options::Options;
+use fluvial_core::{Error, Result};
+use fluvial_datafusion::plan::{OpenSource, StreamDefinition};
+use fluvial_delta::{DeltaSource, DeltaSourceOptions};
+use std::sync::Arc;
+
+/// Describes the stream of a table whose place is the option `path`. What the source keeps of the
+/// table never changes, so that one value serves every start of a query.
+pub(crate) async fn stream(
+    session: &Session,
+    schema: Option<SchemaRef>,
+    mut options: Options,
+) -> Result<Arc<dyn StreamDefinition>> {
+    if schema.is_some() {
+        return Err(Error::invalid("a Delta table has its own schema: give none"));
+    }
+    let path = options.take("path").ok_or_else(|| {
+        Error::invalid("a path is needed: load(path), or option \"path\"; or table(name)")
+            .with_condition("PATH_NOT_SPECIFIED")
+    })?;
+    let options = DeltaSourceOptions::parse(options, &session.settings().timezone)?;
+    let location = formats::delta_location(session, &path)?;
+    let source = DeltaSource::open(location, options).await?;
+    Ok(Arc::new(OpenSource(Arc::new(source))))
+}
+
+/// The path in a name such as ``delta.`/warehouse/clicks` ``.
+pub(crate) fn path_of(parts: &[String]) -> Option<&str> {
+    match parts {
+        [format, path] if format.eq_ignore_ascii_case("delta") && path.contains('/') => {
+            Some(path.as_str())
+        }
+        _ => None,
+    }
+}
+
+/// Describes the stream of a table that the catalog, or its own name, gives a place.
+///
+/// # Errors
+///
+/// `NotFound` if there is none, `Invalid` if it is not of a format that streams.
+pub(crate) async fn table(
+    session: &Session,
+    parts: &[String],
+    mut options: Options,
+) -> Result<Arc<dyn StreamDefinition>> {
+    let name = parts.join(".");
+    let path = match path_of(parts) {
+        Some(path) => path.to_owned(),
+        None => match session.catalog().place(&name).await? {
+            Some((format, location)) if format == "delta" => location,
+            Some((format, location)) => {
+                return Err(Error::invalid(format!(
+                    "{name} is a table of {format} files, and only Delta tables are streams by \
+                     name: read its files, read_files('{location}', format => '{format}')"
+                ))
+                .with_condition("STREAMING_TABLE_READ_NOT_SUPPORTED_YET"));
+            }
+            None => {
+                return Err(Error::not_found(format!("the catalog has no table {name}"))
+                    .with_condition("TABLE_OR_VIEW_NOT_FOUND"));
+            }
+        },
+    };
+    options.set("path", path);
+    stream(session, None, options).await.map_err(|e| e.at(format!("table {name}")))
+}
