@@ -44,7 +44,7 @@ fn features() -> Result<()> {
     for features in ["", "sql", "delta"] {
         cargo(&["check", "--package", "fluvial", "--no-default-features", "--features", features])?;
     }
-    Ok(())
+    cargo(&["test", "--package", "fluvial-sources", "--features", "avro,orc", "--test", "it"])
 }
 
 fn documentation() -> Result<()> {

@@ -15,7 +15,8 @@ use fluvial_sources::{
 use std::sync::Arc;
 
 /// The formats of files that can be read.
-pub(crate) const FORMATS: &[&str] = &["json", "csv", "text", "parquet", "cloudfiles"];
+pub(crate) const FORMATS: &[&str] =
+    &["json", "csv", "text", "parquet", "avro", "orc", "cloudfiles"];
 
 /// Describes a stream of files. The files that are there are looked at now: for the columns that
 /// come from folders, and for the schema if it is not given.

@@ -19,6 +19,8 @@ const STREAM_FORMATS: &[&str] = &[
     "csv",
     "text",
     "parquet",
+    "avro",
+    "orc",
     "cloudFiles",
     "delta",
     "rate",

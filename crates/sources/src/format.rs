@@ -2,14 +2,21 @@
 //!
 //! A format knows nothing of offsets, batches and folders; it reads the file it is given.
 
+#[cfg(feature = "avro")]
+mod avro;
+pub(crate) mod columns;
 mod compression;
 mod csv;
+#[cfg(any(feature = "avro", feature = "orc"))]
+mod damage;
 mod encoding;
 mod infer;
 pub(crate) mod json;
 mod lines;
 mod mode;
-pub(crate) mod parquet;
+#[cfg(feature = "orc")]
+mod orc;
+mod parquet;
 mod separated;
 mod stream;
 mod text;
@@ -20,6 +27,7 @@ use crate::text::pattern::{Times, UTC_TIMES};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Fields};
 use bytes::Bytes;
+use columns::{Columns, Container};
 use compression::Compression;
 use csv::{CSV_OPTIONS, CsvLines, CsvOptions, Records};
 use encoding::{ENCODING_OPTIONS, Encoding};
@@ -28,7 +36,6 @@ use fluvial_core::{Error, NameCase, Options, Result, RowStream};
 use futures::stream::BoxStream;
 use json::{JSON_OPTIONS, JsonLines, JsonOptions};
 use lines::{DecodeLine, Lines};
-use parquet::Columns;
 use separated::Separated;
 use std::collections::VecDeque;
 use std::fmt;
@@ -59,11 +66,32 @@ pub enum FileFormat {
     Json,
     /// Separated values.
     Csv,
-    /// Columns.
+    /// Columns in row groups.
     Parquet,
     /// Lines.
     Text,
+    /// Records in blocks.
+    #[cfg(feature = "avro")]
+    Avro,
+    /// Columns in stripes.
+    #[cfg(feature = "orc")]
+    Orc,
 }
+
+/// All formats that are built in.
+const FORMATS: &[FileFormat] = &[
+    FileFormat::Json,
+    FileFormat::Csv,
+    FileFormat::Parquet,
+    FileFormat::Text,
+    #[cfg(feature = "avro")]
+    FileFormat::Avro,
+    #[cfg(feature = "orc")]
+    FileFormat::Orc,
+];
+
+/// Formats that are a feature of this crate.
+const FEATURES: [&str; 2] = ["avro", "orc"];
 
 impl FileFormat {
     /// Its name: `json`.
@@ -73,6 +101,22 @@ impl FileFormat {
             Self::Csv => "csv",
             Self::Parquet => "parquet",
             Self::Text => "text",
+            #[cfg(feature = "avro")]
+            Self::Avro => "avro",
+            #[cfg(feature = "orc")]
+            Self::Orc => "orc",
+        }
+    }
+
+    /// Whether its files say what their columns are, with types.
+    fn container(self) -> Option<Container> {
+        match self {
+            Self::Json | Self::Csv | Self::Text => None,
+            Self::Parquet => Some(Container::Parquet),
+            #[cfg(feature = "avro")]
+            Self::Avro => Some(Container::Avro),
+            #[cfg(feature = "orc")]
+            Self::Orc => Some(Container::Orc),
         }
     }
 }
@@ -82,10 +126,16 @@ impl FromStr for FileFormat {
 
     /// Finds the format of a name, whatever its case.
     fn from_str(name: &str) -> Result<Self> {
-        let all = [Self::Json, Self::Csv, Self::Parquet, Self::Text];
-        let found = all.into_iter().find(|format| format.name().eq_ignore_ascii_case(name));
-        found.ok_or_else(|| {
-            let names = all.map(Self::name);
+        let found = FORMATS.iter().find(|format| format.name().eq_ignore_ascii_case(name));
+        found.copied().ok_or_else(|| {
+            if let Some(feature) = FEATURES.iter().find(|f| f.eq_ignore_ascii_case(name)) {
+                return Error::invalid(format!(
+                    "this build does not read {feature} files: build it with the feature \
+                     `{feature}`"
+                ))
+                .with_condition("DATA_SOURCE_NOT_FOUND");
+            }
+            let names: Vec<_> = FORMATS.iter().map(|format| format.name()).collect();
             let hint = nearest(name, &names).map_or_else(
                 || format!("the formats are {}", names.join(", ")),
                 |near| format!("did you mean {near:?}?"),
@@ -107,27 +157,32 @@ impl fmt::Display for FileFormat {
 pub(crate) enum FileDecoder {
     Json(JsonOptions, Encoding),
     Csv(CsvOptions, Encoding),
-    Parquet(Columns),
+    Columns(Columns),
     Text(TextOptions, Encoding),
 }
 
 impl FileDecoder {
     /// Takes the options of a format out.
     pub(crate) fn take(format: FileFormat, options: &mut Options, case: NameCase) -> Result<Self> {
+        if let Some(container) = format.container() {
+            options.refuse(&[
+                "datetimeRebaseMode",
+                "int96RebaseMode",
+                "avroSchema",
+                "avroSchemaUrl",
+                "ignoreExtension",
+                "positionalFieldMatching",
+            ])?;
+            return Ok(Self::Columns(Columns { container, case, stop: false }));
+        }
         match format {
-            FileFormat::Json => {
-                Ok(Self::Json(JsonOptions::take(options)?, Encoding::take(options)?))
-            }
             FileFormat::Csv => {
                 Ok(Self::Csv(CsvOptions::take(options, case)?, Encoding::take(options)?))
-            }
-            FileFormat::Parquet => {
-                options.refuse(&["datetimeRebaseMode", "int96RebaseMode"])?;
-                Ok(Self::Parquet(Columns { case, stop: false }))
             }
             FileFormat::Text => {
                 Ok(Self::Text(TextOptions::take(options)?, Encoding::take(options)?))
             }
+            _ => Ok(Self::Json(JsonOptions::take(options)?, Encoding::take(options)?)),
         }
     }
 
@@ -137,7 +192,7 @@ impl FileDecoder {
             Self::Json(..) => JSON_OPTIONS,
             Self::Csv(..) => CSV_OPTIONS,
             Self::Text(..) => TEXT_OPTIONS,
-            Self::Parquet(_) => return Vec::new(),
+            Self::Columns(_) => return Vec::new(),
         };
         [own, &ENCODING_OPTIONS].concat()
     }
@@ -151,10 +206,10 @@ impl FileDecoder {
         match self {
             Self::Json(options, _) => options.set_unknown(unknown, insensitive),
             Self::Csv(options, _) => options.set_unknown(unknown, insensitive),
-            Self::Parquet(columns) => columns.stop = unknown.stop,
+            Self::Columns(columns) => columns.stop = unknown.stop,
             Self::Text(..) => {}
         }
-        if unknown.has_column() && matches!(self, Self::Parquet(_) | Self::Text(..)) {
+        if unknown.has_column() && matches!(self, Self::Columns(_) | Self::Text(..)) {
             return Err(Error::invalid(
                 "only JSON and CSV have a column of rescued data: remove rescuedDataColumn, or \
                  set schemaEvolutionMode to addNewColumns, failOnNewColumns or none",
@@ -169,7 +224,7 @@ impl FileDecoder {
         match self {
             Self::Json(options, _) => options.check(fields),
             Self::Csv(options, _) => options.check(fields),
-            Self::Parquet(_) => Ok(()),
+            Self::Columns(_) => Ok(()),
             Self::Text(..) => text::check(fields),
         }
     }
@@ -179,14 +234,14 @@ impl FileDecoder {
         match self {
             Self::Json(options, _) => options.times(),
             Self::Csv(options, _) => options.times(),
-            Self::Parquet(_) | Self::Text(..) => &UTC_TIMES,
+            Self::Columns(_) | Self::Text(..) => &UTC_TIMES,
         }
     }
 
     /// Whether files can be read from anywhere.
     pub(crate) fn grain(&self) -> Grain {
         match self {
-            Self::Parquet(_) => Grain::Bytes,
+            Self::Columns(_) => Grain::Bytes,
             Self::Json(..) | Self::Csv(..) | Self::Text(..) => Grain::File,
         }
     }
@@ -202,8 +257,8 @@ impl FileDecoder {
     ) -> Result<RowStream> {
         let place = file.place().to_owned();
         let decoder: Box<dyn Decode> = match self {
-            Self::Parquet(columns) => {
-                return Ok(parquet::open(file, range, fields, projection, *columns));
+            Self::Columns(columns) => {
+                return Ok(columns.open(file, range, fields, projection));
             }
             Self::Json(options, _) => {
                 let decoder = JsonLines::new(options, fields, projection, place.clone())?;
@@ -228,7 +283,7 @@ impl FileDecoder {
         let place = file.place().to_owned();
         let encoding = match self {
             Self::Json(_, encoding) | Self::Csv(_, encoding) | Self::Text(_, encoding) => *encoding,
-            Self::Parquet(_) => Encoding::Utf8,
+            Self::Columns(_) => Encoding::Utf8,
         };
         let bytes = Compression::of(&place)?.decompress(file.stream(), place)?;
         Ok(encoding.decode(bytes))

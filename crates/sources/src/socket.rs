@@ -51,7 +51,7 @@ impl SocketSource {
     pub fn new(clock: Arc<dyn Clock>, mut options: Options) -> Result<Self> {
         let missing = |name: &str| {
             Error::invalid(format!("a socket needs the option '{name}'"))
-                .with_condition("OPTION_MISSING")
+                .with_condition("MISSING_OPTION")
         };
         let host = options.take("host").ok_or_else(|| missing("host"))?;
         let port = options.take_parsed("port", "a port: 1 to 65535")?;

@@ -88,14 +88,14 @@ impl Evolve {
     }
 }
 
-/// The columns of a sample of `files`. The schemas of Parquet files are put together.
+/// The columns of a sample of `files`. Schemas that files have themselves are put together.
 pub(crate) async fn found(
     place: &FilePlace,
     decoder: &FileDecoder,
     files: &[FileEntry],
 ) -> Result<Schema> {
     let files = sample(files);
-    if !matches!(decoder, FileDecoder::Parquet(_)) {
+    if !matches!(decoder, FileDecoder::Columns(_)) {
         return infer::schema(place, decoder, &files).await;
     }
     let mut all = Schema::empty();

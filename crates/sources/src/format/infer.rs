@@ -1,6 +1,6 @@
 //! Schemas from the contents of files, as far as Spark infers them without being asked for more:
-//! JSON's types, the names of a CSV header (all STRING, unless types are asked for), Parquet's
-//! own schema.
+//! JSON's types, the names of a CSV header (all STRING, unless types are asked for), the schema
+//! that a file of columns has.
 
 mod cell;
 mod kind;
@@ -8,7 +8,7 @@ mod kind;
 use super::csv::CsvOptions;
 use super::json::JsonOptions;
 use super::lines::DecodeLine;
-use super::{Batches, Cut, Decode, FileDecoder, parquet};
+use super::{Batches, Cut, Decode, FileDecoder};
 use crate::file::PlannedFile;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -50,8 +50,8 @@ impl FileDecoder {
                 }
                 Ok(seen.take().schema())
             }
-            (Self::Parquet(_), [.., last]) => {
-                let schema = parquet::schema(last.clone()).await?;
+            (Self::Columns(columns), [.., last]) => {
+                let schema = columns.schema(last.clone()).await?;
                 Ok(Schema::new(schema.fields().clone()))
             }
             _ => Ok(Schema::new(vec![Field::new("value", DataType::Utf8, true)])),

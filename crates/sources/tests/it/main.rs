@@ -5,6 +5,8 @@
 mod auto;
 mod cases;
 mod cleaning;
+#[cfg(all(feature = "avro", feature = "orc"))]
+mod containers;
 mod faults;
 mod formats;
 mod laws;
