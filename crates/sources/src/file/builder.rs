@@ -9,7 +9,7 @@ use super::metadata::{METADATA, metadata_field};
 use super::options::FileOptions;
 use super::place::FilePlace;
 use super::read::FileReader;
-use super::schema_log::SchemaLog;
+use super::schema_log::{SchemaLog, SchemaVersion};
 use super::{Cleaned, FileSource, Inner, infer, listing, partition};
 use crate::format::{FileDecoder, FileFormat};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
@@ -131,24 +131,31 @@ impl FileSourceBuilder {
         let Some((store, folder)) = self.log.take() else {
             return Err(Error::invalid("a file source needs a folder for its log"));
         };
+        let versions = self.versions.take().map(|(store, folder)| SchemaLog::new(store, &folder));
+        let newest = match &versions {
+            Some(log) => log.newest().await?,
+            None => None,
+        };
         // Behind a pattern, and in folders that are read for the files in them, `k=v` is a name.
         let folders = self.place.patterns.is_empty() && !options.recursive;
-        let files = if folders || self.schema.is_none() {
-            listing::list(&self.place, &options).await?
-        } else {
-            Vec::new()
+        let partitions = match &newest {
+            Some(version) => Some(version.partitions.clone()),
+            None if !folders || options.has_no_partitions() => Some(Vec::new()),
+            None => None,
         };
-        if folders && files.is_empty() {
+        // Folders with a million files are looked through only for what nobody knows.
+        let unseen = partitions.is_none() || (self.schema.is_none() && newest.is_none());
+        let files = if unseen { listing::list(&self.place, &options).await? } else { Vec::new() };
+        if folders && unseen && files.is_empty() {
             refuse_single_file(&self.place).await?;
         }
-        let partitions = if folders {
+        let partitions = partitions.unwrap_or_else(|| {
             let paths = files.iter().map(|file| file.path.as_str());
             partition::infer(self.place.root().as_ref(), paths)
-        } else {
-            Vec::new()
-        };
+        });
+        let known = Known { versions, newest, partitions: &partitions, given };
+        let (mut data, evolve) = self.data_schema(&options, &decoder, &files, known).await?;
         let partitions = chosen(partitions, options.auto.as_ref());
-        let (mut data, evolve) = self.data_schema(&options, &decoder, &files, given).await?;
         if let Some(column) = unknown.filter(|name| data.field_with_name(name).is_err()) {
             let rescued = Arc::new(Field::new(column, DataType::Utf8, true));
             let fields = data.fields().iter().cloned().chain([rescued]);
@@ -205,38 +212,37 @@ impl FileSourceBuilder {
         options: &FileOptions,
         decoder: &FileDecoder,
         files: &[FileEntry],
-        given: bool,
+        known: Known<'_>,
     ) -> Result<(Schema, Option<Evolve>)> {
-        let infer = self.infer || (options.auto.is_some() && self.versions.is_some());
-        let versions = self.versions.take().map(|(store, folder)| SchemaLog::new(store, &folder));
-        match (versions, &options.auto) {
+        match (known.versions, &options.auto) {
             (Some(log), Some(auto)) => {
                 let hints = auto.hints.clone();
-                let newest = log.newest().await?.map(|(_, schema)| schema);
-                let schema = match (self.schema.take(), newest) {
+                let schema = match (self.schema.take(), known.newest) {
                     // What the query was made with: a newer version is for the next start.
                     (Some(schema), _) => schema,
-                    (None, Some(newest)) => newest,
+                    (None, Some(newest)) => newest.schema,
                     (None, None) => {
                         let found = evolve::found(&self.place, decoder, files).await?;
                         let types = auto.infer_types;
-                        let hinted = evolve::corrected(found, decoder, types, hints.as_deref())?;
-                        if !log.put(0, &hinted).await? {
+                        let schema = evolve::corrected(found, decoder, types, hints.as_deref())?;
+                        let partitions = known.partitions.to_vec();
+                        let first = SchemaVersion { number: 0, schema, partitions };
+                        if !log.put(&first).await? {
                             return Err(Error::unavailable(
                                 "another run wrote the first version of the schema: try again",
                             ));
                         }
-                        hinted
+                        first.schema
                     }
                 };
-                let grows = auto.mode(given) == Evolution::AddNewColumns;
+                let grows = auto.mode(known.given) == Evolution::AddNewColumns;
                 Ok((schema, grows.then_some(Evolve { log, hints, types: auto.infer_types })))
             }
             (_, auto) => {
                 let schema = match self.schema.take() {
                     Some(schema) => schema,
                     None if self.format == FileFormat::Text => text_schema(),
-                    None if infer => {
+                    None if self.infer => {
                         let found = infer::schema(&self.place, decoder, files).await?;
                         let hints = auto.as_ref().and_then(|auto| auto.hints.as_deref());
                         evolve::hinted(&found, hints)?
@@ -278,6 +284,15 @@ impl FileSourceBuilder {
         ddl::check_names(&schema, self.case)?;
         Ok(schema)
     }
+}
+
+/// What is known of a schema before files are looked at.
+struct Known<'a> {
+    versions: Option<SchemaLog>,
+    newest: Option<SchemaVersion>,
+    partitions: &'a [Field],
+    /// Whether the user gave the columns.
+    given: bool,
 }
 
 /// A path without anything below it may be a file's.

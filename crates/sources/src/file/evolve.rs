@@ -4,7 +4,7 @@ use super::builder::nullable;
 use super::entry::FileEntry;
 use super::infer;
 use super::place::FilePlace;
-use super::schema_log::SchemaLog;
+use super::schema_log::{SchemaLog, SchemaVersion};
 use crate::format::FileDecoder;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use fluvial_core::ddl::{array_of, map_of, parse_type};
@@ -74,7 +74,7 @@ impl Evolve {
     ) -> Result<bool> {
         let found = found(place, decoder, files).await?;
         let found = corrected(found, decoder, self.types, self.hints.as_deref())?;
-        let Some((number, schema)) = self.log.newest().await? else {
+        let Some(SchemaVersion { number, schema, partitions }) = self.log.newest().await? else {
             return Err(Error::not_found(
                 "the versions of the schema are gone from schemaLocation",
             ));
@@ -82,7 +82,8 @@ impl Evolve {
         let grown = grown(&schema, &found);
         // Another run may have written the very version: then it is as good as ours.
         Ok(grown != schema && {
-            self.log.put(number + 1, &grown).await?;
+            let next = SchemaVersion { number: number + 1, schema: grown, partitions };
+            self.log.put(&next).await?;
             true
         })
     }

@@ -137,6 +137,12 @@ impl FileOptions {
         self.auto.as_ref().is_none_or(|auto| auto.admits(modified))
     }
 
+    /// Whether no column comes from folders, whatever they are called.
+    pub(crate) fn has_no_partitions(&self) -> bool {
+        let wanted = self.auto.as_ref().and_then(|auto| auto.partitions.as_ref());
+        wanted.is_some_and(Vec::is_empty)
+    }
+
     /// What makes two files the same.
     pub(crate) fn identity(&self) -> Identity {
         match &self.auto {

@@ -24,6 +24,18 @@ struct Version {
     format: u32,
     /// Names, and types as DDL.
     columns: Vec<(String, String)>,
+    /// The same for the columns that come from folders.
+    partitions: Vec<(String, String)>,
+}
+
+/// A version of a schema.
+#[derive(Debug)]
+pub(crate) struct SchemaVersion {
+    pub(crate) number: u64,
+    /// The columns of the files.
+    pub(crate) schema: Schema,
+    /// Those that come from folders: with them nobody has to look for folders.
+    pub(crate) partitions: Vec<Field>,
 }
 
 const FORMAT: u32 = 1;
@@ -33,8 +45,8 @@ impl SchemaLog {
         Self { store, folder: folder.clone().join("_schemas") }
     }
 
-    /// The newest version, with its number.
-    pub(crate) async fn newest(&self) -> Result<Option<(u64, Schema)>> {
+    /// The newest version.
+    pub(crate) async fn newest(&self) -> Result<Option<SchemaVersion>> {
         let failed = |error| Error::from(error).at(format!("reading {}", self.folder));
         let all: Vec<_> =
             self.store.list(Some(&self.folder)).try_collect().await.map_err(failed)?;
@@ -42,17 +54,18 @@ impl SchemaLog {
         let Some(newest) = all.iter().filter_map(number).max() else { return Ok(None) };
         let path = self.path(newest)?;
         let bytes = self.store.get(&path).await.map_err(failed)?.bytes().await.map_err(failed)?;
-        let schema = parse_version(&bytes).map_err(|e| e.at(&path))?;
-        Ok(Some((newest, schema)))
+        let (schema, partitions) = parse_version(&bytes).map_err(|e| e.at(&path))?;
+        Ok(Some(SchemaVersion { number: newest, schema, partitions }))
     }
 
     /// Writes a version; `false` if another run wrote this one before.
-    pub(crate) async fn put(&self, number: u64, schema: &Schema) -> Result<bool> {
-        let columns = schema.fields().iter();
-        let columns = columns.map(|f| (f.name().clone(), ddl_name(f.data_type()))).collect();
-        let bytes = serde_json::to_vec_pretty(&Version { format: FORMAT, columns })
+    pub(crate) async fn put(&self, version: &SchemaVersion) -> Result<bool> {
+        let written = |f: &Field| (f.name().clone(), ddl_name(f.data_type()));
+        let columns = version.schema.fields().iter().map(|f| written(f)).collect();
+        let partitions = version.partitions.iter().map(written).collect();
+        let bytes = serde_json::to_vec_pretty(&Version { format: FORMAT, columns, partitions })
             .map_err(|e| Error::invalid("a schema has no JSON form").with_source(e))?;
-        let path = self.path(number)?;
+        let path = self.path(version.number)?;
         let create = PutOptions::from(PutMode::Create);
         match self.store.put_opts(&path, bytes.into(), create).await {
             Ok(_) => Ok(true),
@@ -66,7 +79,8 @@ impl SchemaLog {
     }
 }
 
-fn parse_version(bytes: &[u8]) -> Result<Schema> {
+/// The columns of the files, and those from folders.
+fn parse_version(bytes: &[u8]) -> Result<(Schema, Vec<Field>)> {
     let version: Version = serde_json::from_slice(bytes)
         .map_err(|e| Error::corrupt("not a version of a schema").with_source(e))?;
     if version.format > FORMAT {
@@ -77,13 +91,15 @@ fn parse_version(bytes: &[u8]) -> Result<Schema> {
     }
     let field =
         |(name, data_type): (String, String)| Ok(Field::new(name, parse_type(&data_type)?, true));
-    let fields = version.columns.into_iter().map(field).collect::<Result<Vec<_>>>()?;
-    Ok(Schema::new(fields))
+    let columns = version.columns.into_iter().map(field).collect::<Result<Vec<_>>>()?;
+    let partitions = version.partitions.into_iter().map(field).collect::<Result<Vec<_>>>()?;
+    Ok((Schema::new(columns), partitions))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow::datatypes::DataType;
     use fluvial_core::ddl::parse_ddl;
     use fluvial_sim::{Disk, block_on};
 
@@ -93,15 +109,19 @@ mod tests {
         let log = SchemaLog::new(disk.process().store(), &Path::from("s"));
         assert!(block_on(log.newest()).unwrap().is_none());
         let schema = |ddl: &str| parse_ddl(ddl).unwrap();
-        let (old, new) = (schema("a INT"), schema("a INT, `b c` STRUCT<x: ARRAY<DECIMAL(20,0)>>"));
-        assert!(block_on(log.put(0, &old)).unwrap());
-        assert!(!block_on(log.put(0, &new)).unwrap(), "another one was first");
-        for n in 1..=10 {
-            assert!(block_on(log.put(n, &new)).unwrap());
-        }
-        let (number, found) = block_on(log.newest()).unwrap().unwrap();
-        assert_eq!((number, found.fields().len()), (10, 2));
-        assert_eq!(ddl_name(found.field(1).data_type()), ddl_name(new.field(1).data_type()));
+        let put = |number, ddl: &str| {
+            let partitions = vec![Field::new("p", DataType::Date32, true)];
+            block_on(log.put(&SchemaVersion { number, schema: schema(ddl), partitions })).unwrap()
+        };
+        let nested = "`b c` STRUCT<x: ARRAY<DECIMAL(20,0)>>";
+        assert!(put(0, "a INT"));
+        assert!(!put(0, "b INT"), "another one was first");
+        (1..=10).for_each(|n| assert!(put(n, &format!("a INT, {nested}"))));
+        let newest = block_on(log.newest()).unwrap().unwrap();
+        assert_eq!((newest.number, newest.schema.fields().len()), (10, 2));
+        let found = newest.schema.field(1);
+        assert_eq!(ddl_name(found.data_type()), ddl_name(schema(nested).field(0).data_type()));
+        assert_eq!(newest.partitions, [Field::new("p", DataType::Date32, true)]);
         disk.write("s/_schemas/11", "{");
         assert!(block_on(log.newest()).is_err());
     }

@@ -308,3 +308,21 @@ fn what_cannot_be_is_refused_by_name() {
     let number = Spec { auto: true, ..Spec::json("r INT") }.option("rescuedDataColumn", "r");
     assert_eq!(refused(&number).0, "INVALID_RESCUED_DATA_TYPE");
 }
+
+#[test]
+fn folders_are_looked_through_once_for_a_schema() {
+    let disk = Disk::new();
+    put(&disk, "p=1/a", &["{\"v\":\"x\"}"], 1);
+    let spec = Spec::auto();
+    let looked = |query: &Query| {
+        query.process.calls().iter().filter(|call| call.path.trim_matches('/') == "in").count()
+    };
+    let mut query = Query::start(&disk, &spec).unwrap();
+    assert!(looked(&query) > 0);
+    assert_eq!(query.batch().unwrap().unwrap(), ["v=x p=1"]);
+    // The columns from folders are in the version too: a folder that looks otherwise is no new one.
+    put(&disk, "p=1/q=2/b", &["{\"v\":\"y\"}"], 2);
+    query.restart(&spec).unwrap();
+    assert_eq!(looked(&query), 0, "a start that has a version looks for no columns");
+    assert_eq!(query.batch().unwrap().unwrap(), ["v=y p=1"]);
+}
