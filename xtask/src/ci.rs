@@ -1,6 +1,6 @@
 //! Everything that must hold before a change lands.
 
-use crate::{cargo, cargo_output, cargo_with, peers, s3, simulate, tidy};
+use crate::{WORKSPACE, cargo, cargo_output, cargo_with, kafka, peers, s3, simulate, tidy};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
@@ -20,10 +20,11 @@ const STEPS: &[Step] = &[
     ("format", || cargo(&["fmt", "--all", "--check"])),
     ("tidy", tidy::check),
     ("small crates stay small", small_crates),
-    ("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
+    ("lints", lints),
     ("documentation", documentation),
     ("features", features),
     ("tests", tests),
+    ("kafka", kafka::check),
     ("a minute of simulation", || simulate(&["--minutes", "1"])),
     ("the Python reader of Delta", || peers::run(&["delta".to_owned()])),
 ];
@@ -47,8 +48,14 @@ fn features() -> Result<()> {
     cargo(&["test", "--package", "fluvial-sources", "--features", "avro,orc", "--test", "it"])
 }
 
+fn lints() -> Result<()> {
+    let rest = ["--all-targets", "--", "--deny", "warnings"];
+    cargo(&[["clippy"].as_slice(), WORKSPACE.as_slice(), rest.as_slice()].concat())
+}
+
 fn documentation() -> Result<()> {
-    cargo_with(&[("RUSTDOCFLAGS", "--deny warnings")], &["doc", "--workspace", "--no-deps"])
+    let command = [["doc"].as_slice(), WORKSPACE.as_slice(), &["--no-deps"]].concat();
+    cargo_with(&[("RUSTDOCFLAGS", "--deny warnings")], &command)
 }
 
 /// All tests, with a hundred kills instead of ten, and on S3 if a server can be had.
@@ -57,7 +64,7 @@ fn tests() -> Result<()> {
     let address = server.as_ref().map(s3::Server::address);
     let mut variables = vec![("FLUVIAL_KILLS", "100")];
     variables.extend(address.as_deref().map(|address| (s3::VARIABLE, address)));
-    cargo_with(&variables, &["test", "--workspace"])
+    cargo_with(&variables, &[["test"].as_slice(), WORKSPACE.as_slice()].concat())
 }
 
 /// Each crate that is used alone is checked as it is used: alone.

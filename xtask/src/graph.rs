@@ -29,6 +29,7 @@ pub(crate) const GRAPH: &[Rule] = &[
     rule("sources", &["core"], &["conformance", "sim"]),
     rule("sinks", &["core"], &["conformance", "sim"]),
     rule("delta", &["core"], &["conformance", "sim"]),
+    rule("kafka", &["core"], &["conformance", "sim"]),
     rule(
         "engine",
         &["core"],

@@ -1,4 +1,4 @@
-//! The chores of this repository: test, ci, tidy, sim, kills, s3, demo, peers and oracle.
+//! The chores of this repository: test, ci, tidy, sim, kills, s3, kafka, demo, peers and oracle.
 //!
 //! It depends on nothing of ours, so that it builds in a moment; what needs the library is a
 //! crate that it runs.
@@ -6,6 +6,7 @@
 mod ci;
 mod conditions;
 mod graph;
+mod kafka;
 mod peers;
 mod s3;
 mod tidy;
@@ -27,6 +28,8 @@ cargo xtask <command>
   own-pipeline     a crate outside of the workspace that tests its own processor and sink
   kills [N]        kills the program N times (a hundred) in the middle of the clickstream job
   s3               checkpoints and tables on S3, if a server can be had (moto, from PyPI)
+  kafka up|down    a broker of Apache Kafka on this machine (a JDK, and Maven for its jars)
+  kafka test [..]  the tests of the Kafka crate, on such a broker if it can be had
   bench [NAME]     the benchmarks, all or those of one file: see docs/src/performance.md
   demo             the clickstream job, end to end
   peers delta      lets the deltalake package of Python read what we write
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         "own-pipeline" => own_pipeline(),
         "kills" => kills(&rest),
         "s3" => s3::run(),
+        "kafka" => kafka::run(&rest),
         "bench" => bench(&rest),
         "demo" => cargo(&[
             "run",
@@ -76,8 +80,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// The crates that need nothing but Rust: the one for Kafka builds a library in C.
+pub(crate) const WORKSPACE: [&str; 3] = ["--workspace", "--exclude", "fluvial-kafka"];
+
 fn test(rest: &[String]) -> Result<()> {
-    cargo(&[&["test", "--workspace"], refs(rest).as_slice()].concat())
+    cargo(&[["test"].as_slice(), WORKSPACE.as_slice(), refs(rest).as_slice()].concat())
 }
 
 /// Whole queries in worlds that break them.

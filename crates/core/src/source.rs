@@ -7,6 +7,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
 
@@ -204,6 +205,12 @@ pub trait Source: Send + Sync {
         split: &Split,
         projection: Option<&[usize]>,
     ) -> Result<RowStream>;
+
+    /// What it can say of itself for progress: how far behind the batch that was planned last
+    /// leaves the query, say. Nothing is decided by it.
+    fn metrics(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
 
     /// Allows the source to forget, clean up or archive everything up to `range.end`.
     async fn release(&self, range: &SourceRange) -> Result<()>;

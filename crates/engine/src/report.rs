@@ -170,7 +170,7 @@ fn sources(
             num_input_rows: rows,
             input_rows_per_second: rate(rows, spans.input),
             processed_rows_per_second: rate(rows, spans.processing),
-            metrics: BTreeMap::new(),
+            metrics: source.metrics(),
         }
     };
     run.sources.iter().map(of).collect()
