@@ -170,6 +170,7 @@ impl Run {
             // A view of a stream, or of something else, must not hold up the queries below it.
             Command::CreateView(view) => self.reads_what_is_written(&view.query),
             Command::Query(_)
+            | Command::Merge(_)
             | Command::ShowTables
             | Command::DescribeTable(_)
             | Command::Drop(_) => true,

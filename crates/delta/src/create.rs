@@ -72,6 +72,24 @@ fn check_partition_columns(fields: &Fields, partition_by: &[String]) -> Result<(
     Ok(())
 }
 
+/// Makes a table with these columns if there is none.
+///
+/// # Errors
+///
+/// `Invalid` if a table cannot have them, or these partition columns or properties.
+pub async fn create_table(
+    location: &TableLocation,
+    columns: &Schema,
+    options: &DeltaOptions,
+) -> Result<()> {
+    match location.load().await? {
+        Some(_) => Ok(()),
+        None => {
+            create(location, columns, options).await.map_err(|e| e.at(format!("table {location}")))
+        }
+    }
+}
+
 async fn version_0(
     location: &TableLocation,
     fields: &Fields,

@@ -20,6 +20,7 @@ mod entry;
 mod error;
 mod fit;
 mod location;
+mod merge;
 mod options;
 mod provider;
 mod sink;
@@ -29,7 +30,11 @@ mod types;
 mod uploads;
 mod writer;
 
+pub use create::create_table;
 pub use location::TableLocation;
+pub use merge::{
+    Merge, MergeAction, MergeClause, MergeReport, MergeTransaction, MergeWhen, merge, table_schema,
+};
 pub use options::DeltaOptions;
 pub use provider::{TableVersion, table_provider};
 pub use sink::DeltaSink;

@@ -31,13 +31,22 @@ pub struct DataFrameWriter {
     mode: SaveMode,
     partition_by: Vec<String>,
     options: Options,
+    once: Option<String>,
 }
 
 impl DataFrameWriter {
     pub(crate) fn new(session: Session, frame: DataFrame) -> Self {
         let options = Options::new(Vec::<(String, String)>::new());
         let mode = SaveMode::default();
-        Self { session, frame, format: "delta".into(), mode, partition_by: Vec::new(), options }
+        Self {
+            session,
+            frame,
+            format: "delta".into(),
+            mode,
+            partition_by: Vec::new(),
+            options,
+            once: None,
+        }
     }
 
     /// The format: `delta` (the default), `parquet`, `json`.
@@ -64,6 +73,39 @@ impl DataFrameWriter {
         self
     }
 
+    /// Inside of `foreach_batch`, into a Delta table: the rows are written once for each batch,
+    /// however often the batch comes. `name` must be another one for each write or merge of a
+    /// batch into one table. Outside of it, use the options `txnAppId` and `txnVersion`.
+    pub fn exactly_once(mut self, name: impl Into<String>) -> Self {
+        self.once = Some(name.into());
+        self
+    }
+
+    /// Who writes and what, for a Delta table that skips what it has.
+    fn transaction(&mut self) -> Result<Option<(String, u64)>> {
+        let app = self.options.take("txnAppId");
+        let version = self.options.take_parsed("txnVersion", "a number")?;
+        let transaction = match (&self.once, app, version) {
+            (Some(name), None, None) => Some(self.session.batch()?.transaction(name)),
+            (None, Some(app), Some(version)) => Some((app, version)),
+            (None, None, None) => None,
+            _ => {
+                return Err(Error::invalid(
+                    "txnAppId and txnVersion belong together, and exactly_once(..) gives both",
+                )
+                .with_condition("INVALID_OPTION_VALUE"));
+            }
+        };
+        if transaction.is_some() && !self.format.eq_ignore_ascii_case("delta") {
+            return Err(Error::invalid(format!(
+                "only Delta tables remember what was written: {} files do not",
+                self.format
+            ))
+            .with_condition("OPTION_NOT_SUPPORTED"));
+        }
+        Ok(transaction)
+    }
+
     /// Writes to a table of the catalog, which is created if there is none.
     ///
     /// # Errors
@@ -82,6 +124,8 @@ impl DataFrameWriter {
     /// `Invalid`: a bad option, rows that do not fit the table, an error of the query.
     pub async fn save(mut self, path: &str) -> Result<()> {
         self.options.set("path", path);
+        let transaction = self.transaction()?;
+        let (app, version) = transaction.unzip();
         let plan = self.frame.clone().create_physical_plan().await.map_err(from_datafusion)?;
         let schema = plan.schema();
         let mode = match self.mode {
@@ -97,6 +141,7 @@ impl DataFrameWriter {
             mode,
             schema: &schema,
             gaps: false,
+            app,
         };
         let sink = formats::sink(request, self.options).await?.sink;
         let spec = SinkSpec {
@@ -107,20 +152,23 @@ impl DataFrameWriter {
             schema,
             mode,
         };
-        sink.open(&spec).await?;
+        let last = sink.open(&spec).await?;
+        if version.is_some_and(|version| last >= Some(BatchId(version))) {
+            return Ok(());
+        }
         let context = Arc::new(self.frame.task_ctx());
         let partitions = plan.output_partitioning().partition_count();
         let streams = execute_stream_partitioned(plan, context).map_err(from_datafusion)?;
         debug_assert_eq!(streams.len(), partitions);
-        write_all(sink.as_ref(), streams).await
+        write_all(sink.as_ref(), streams, BatchId(version.unwrap_or(0))).await
     }
 }
 
 async fn write_all(
     sink: &dyn Sink,
     streams: Vec<datafusion::execution::SendableRecordBatchStream>,
+    batch: BatchId,
 ) -> Result<()> {
-    let batch = BatchId::FIRST;
     let writes = streams.into_iter().enumerate().map(|(partition, mut rows)| async move {
         let partition = u32::try_from(partition)
             .map_err(|_| Error::invalid("a query has too many partitions"))?;

@@ -55,6 +55,11 @@ impl Catalog {
         Self { session, warehouse }
     }
 
+    /// Where tables without a location lie.
+    pub(crate) fn warehouse(&self) -> &str {
+        &self.warehouse
+    }
+
     fn session(&self) -> Result<Session> {
         let inner = self.session.upgrade().ok_or_else(|| Error::invalid("the session is gone"))?;
         Ok(Session(inner))

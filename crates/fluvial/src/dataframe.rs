@@ -103,6 +103,20 @@ pub trait StreamingDataFrame: Sized {
     /// `WRITE_STREAM_NOT_ALLOWED` if it is no stream.
     fn write_stream(self) -> Result<DataStreamWriter>;
 
+    /// The session that it belongs to: in `foreach_batch` one of its own.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the session is gone, or the DataFrame was not made by one of ours.
+    fn session(&self) -> Result<Session>;
+
+    /// Gives the rows a name for the SQL of its session, in place of what had it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::session`].
+    fn create_or_replace_temp_view(&self, name: &str) -> Result<()>;
+
     /// Writes a table or files, once.
     ///
     /// # Errors
@@ -130,6 +144,18 @@ pub(crate) fn with_idle_after(frame: DataFrame, silence: Duration) -> Result<Dat
 }
 
 impl StreamingDataFrame for DataFrame {
+    fn session(&self) -> Result<Session> {
+        Session::of(self)
+    }
+
+    fn create_or_replace_temp_view(&self, name: &str) -> Result<()> {
+        let session = Session::of(self)?;
+        let context = session.context();
+        context.deregister_table(name).map_err(from_datafusion)?;
+        context.register_table(name, self.clone().into_view()).map_err(from_datafusion)?;
+        Ok(())
+    }
+
     fn is_streaming(&self) -> bool {
         is_streaming(self.logical_plan())
     }

@@ -131,6 +131,8 @@ pub(crate) struct SinkRequest<'a> {
     pub(crate) schema: &'a SchemaRef,
     /// Whether only some of the batches are published.
     pub(crate) gaps: bool,
+    /// The name by which a Delta table remembers what was written, if it is not the query's.
+    pub(crate) app: Option<String>,
 }
 
 /// Makes the sink of a format.
@@ -219,6 +221,7 @@ fn delta(request: &SinkRequest<'_>, mut options: Options) -> Result<Output> {
     let location = delta_location(request.session, &path)?;
     let mut options = DeltaOptions::parse(options, request.partition_by.clone())?;
     options.comment.clone_from(&request.comment);
+    options.app.clone_from(&request.app);
     Ok(Output::durable(Arc::new(DeltaSink::new(location, options))))
 }
 

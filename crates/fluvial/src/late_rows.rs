@@ -86,6 +86,7 @@ impl LateRows {
             mode: OutputMode::Append,
             schema: &late_schema(),
             gaps: true,
+            app: None,
         };
         formats::sink(request, options).await
     }

@@ -45,7 +45,10 @@ mod clock;
 mod dataframe;
 #[cfg(feature = "delta")]
 mod delta_stream;
+#[cfg(feature = "delta")]
+mod delta_table;
 mod files;
+mod foreach_batch;
 mod formats;
 mod hidden;
 #[cfg(feature = "sql")]
@@ -53,6 +56,10 @@ mod hidden_sql;
 mod input_file_name;
 mod late_rows;
 mod memory_table;
+#[cfg(feature = "delta")]
+mod merge;
+#[cfg(all(feature = "delta", feature = "sql"))]
+mod merge_sql;
 #[cfg(feature = "sql")]
 mod script;
 mod session;
@@ -74,7 +81,11 @@ pub use dataframe::{
     GroupedData, SessionGap, StreamingDataFrame, session_window, sliding_window, timestamp_type,
     window, window_time, window_with_start,
 };
+#[cfg(feature = "delta")]
+pub use delta_table::DeltaTable;
 pub use late_rows::LateRows;
+#[cfg(feature = "delta")]
+pub use merge::{MergeBuilder, WhenMatched, WhenNotMatched, WhenNotMatchedBySource};
 #[cfg(feature = "sql")]
 pub use script::{Executed, ScriptOptions};
 pub use session::{Session, SessionBuilder};
@@ -92,6 +103,8 @@ pub use fluvial_core::{
 #[cfg(feature = "sql")]
 pub use fluvial_datafusion::sql;
 pub use fluvial_datafusion::{from_datafusion, inspect, transform};
+#[cfg(feature = "delta")]
+pub use fluvial_delta::MergeReport;
 pub use fluvial_engine::{
     Queries, QueryIdle, QueryStarted, QueryTerminated, StreamingQuery, StreamingQueryListener,
     StreamingQueryProgress, Trigger,

@@ -19,8 +19,8 @@ use fluvial_core::{Error, NameCase, OutputMode, Result};
 use fluvial_datafusion::plan::StreamTable;
 use fluvial_datafusion::sql::{
     Command, CreateStreamingTable, CreateView, Definition, DropTable, Existing, LoweredQuery,
-    Missing, Reading, Relation, RelationKind, SourceCall, Statement, TableName, WatermarkClause,
-    parse_script,
+    MergeInto, Missing, Reading, Relation, RelationKind, SourceCall, Statement, TableName,
+    WatermarkClause, parse_script,
 };
 use fluvial_datafusion::{dialect, from_datafusion};
 use fluvial_engine::{StreamingQuery, Trigger};
@@ -68,6 +68,7 @@ impl Session {
             }
             Command::CreateView(view) => create_view(self, view).await,
             Command::Query(query) => plan(self, query).await.map(Executed::Rows),
+            Command::Merge(merge) => merge_into(self, merge).await.map(Executed::Rows),
             Command::Set(option) => {
                 self.set(&option.key, &option.value)?;
                 Ok(Executed::Done(format!("{} = {}", option.key, option.value)))
@@ -86,11 +87,26 @@ pub(crate) async fn query(session: &Session, text: &str) -> Result<DataFrame> {
         (Some(Statement { command: Command::Query(query), .. }), true) => {
             plan(session, &query).await
         }
+        (Some(Statement { command: Command::Merge(merge), .. }), true) => {
+            merge_into(session, &merge).await
+        }
         (Some(statement), true) => Err(Error::invalid(format!(
-            "sql() takes a SELECT; run {} with execute()",
+            "sql() takes a SELECT or a MERGE; run {} with execute()",
             statement.command.name()
         ))),
         _ => Err(Error::invalid("sql() takes one statement")),
+    }
+}
+
+async fn merge_into(session: &Session, merge: &MergeInto) -> Result<DataFrame> {
+    #[cfg(feature = "delta")]
+    {
+        crate::merge_sql::merge_into(session, merge).await
+    }
+    #[cfg(not(feature = "delta"))]
+    {
+        let _ = (session, merge);
+        Err(Error::invalid("MERGE changes Delta tables: build with the feature delta"))
     }
 }
 
@@ -238,7 +254,7 @@ async fn drop_table(session: &Session, drop: &DropTable) -> Result<Executed> {
 ///
 /// Each relation is planned and given its reserved name for as long as the planning takes; the
 /// planner puts the plan in place of the name.
-async fn plan(session: &Session, lowered: &LoweredQuery) -> Result<DataFrame> {
+pub(crate) async fn plan(session: &Session, lowered: &LoweredQuery) -> Result<DataFrame> {
     let _alone = session.planning().lock().await;
     let context = session.context();
     let mut registered: Vec<&str> = Vec::new();

@@ -1,5 +1,7 @@
 //! `Session`: where everything starts.
 
+mod fork;
+
 use crate::batch_reader::DataFrameReader;
 use crate::catalog::{CATALOG, Catalog, DEFAULT_SCHEMA};
 use crate::clock::{Names, SystemClock, TokioSpawn, unique_name};
@@ -43,6 +45,8 @@ pub(crate) struct Inner {
     memory: Arc<InMemory>,
     stores: Arc<OwnStores>,
     names: Arc<Names>,
+    /// The batch that the session is for, in `foreach_batch`.
+    batch: Option<fork::BatchScope>,
     /// Held while reserved names are in use.
     #[cfg(feature = "sql")]
     planning: tokio::sync::Mutex<()>,
@@ -388,6 +392,7 @@ impl SessionBuilder {
                 memory,
                 stores,
                 names,
+                batch: None,
                 #[cfg(feature = "sql")]
                 planning: tokio::sync::Mutex::default(),
             }

@@ -116,9 +116,23 @@ impl DataStreamWriter {
         self.sink(Arc::new(ForeachSink::new(factory)))
     }
 
-    /// Calls a function with every batch and its id. At least once: a batch that failed after
-    /// the call comes again, with the same id and the same rows.
+    /// Calls a function with every batch, as a DataFrame in a session of its own, and its id. At
+    /// least once: a batch that failed after the call comes again, with the same id and the same
+    /// rows. Writes and merges may be made to [happen once](crate::DataFrameWriter::exactly_once).
+    ///
+    /// Views that the function makes are seen by SQL of the DataFrame's session, and by nobody
+    /// else; both last as long as the call. All rows of a batch are in memory.
     pub fn foreach_batch<F, Fut>(self, callback: F) -> Self
+    where
+        F: Fn(DataFrame, BatchId) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let sink = crate::foreach_batch::sink(&self.session, callback);
+        self.sink(sink)
+    }
+
+    /// The same with the rows of the batch as they are, and without a session.
+    pub fn foreach_batch_rows<F, Fut>(self, callback: F) -> Self
     where
         F: Fn(BatchId, Vec<RecordBatch>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
@@ -187,6 +201,7 @@ impl DataStreamWriter {
                     mode,
                     schema: plan.schema(),
                     gaps: false,
+                    app: None,
                 };
                 formats::sink(request, self.options).await?
             }

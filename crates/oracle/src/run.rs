@@ -219,7 +219,7 @@ impl Run<'_> {
             frame.write_stream()?.output_mode(mode).option("checkpointLocation", checkpoint);
         let Some(sink) = &self.case.sink else {
             let collected = Arc::clone(collected);
-            return Ok(writer.foreach_batch(move |id, rows| {
+            return Ok(writer.foreach_batch_rows(move |id, rows| {
                 collected.lock().unwrap_or_else(PoisonError::into_inner).insert(id.0, rows);
                 async { Ok(()) }
             }));

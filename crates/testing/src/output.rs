@@ -71,7 +71,7 @@ impl Output {
             Self::Own(own) => writer.sink((own.open)(start)),
             Self::EachBatch => {
                 let (world, process) = (start.world.clone(), start.process.clone());
-                writer.foreach_batch(move |BatchId(batch), rows| {
+                writer.foreach_batch_rows(move |BatchId(batch), rows| {
                     let (world, process) = (world.clone(), process.clone());
                     async move {
                         let rows = rows_as_text(&rows)?;

@@ -18,6 +18,7 @@ mod format;
 mod from;
 mod limits;
 mod lower;
+mod merge;
 mod place;
 mod properties;
 mod relation;
@@ -30,6 +31,7 @@ mod watermark;
 
 pub use argument::{Argument, Literal};
 pub use format::TableFormat;
+pub use merge::{MergeInto, MergeIntoAction, MergeIntoClause, MergeSource, RowMatch};
 pub use place::Place;
 pub use properties::TableProperties;
 pub use relation::{

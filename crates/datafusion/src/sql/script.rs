@@ -4,6 +4,7 @@ use crate::dialect::SparkDialect;
 use crate::sql::create;
 use crate::sql::limits;
 use crate::sql::lower::lower;
+use crate::sql::merge;
 use crate::sql::place::Source;
 use crate::sql::relation::{LoweredQuery, TableName};
 use crate::sql::statement::{Command, DropTable, Missing, RelationKind, SetOption, Statement};
@@ -45,7 +46,7 @@ pub fn parse_script(text: &str) -> Result<Vec<Statement>> {
 }
 
 /// The statements that there are.
-const KNOWN: [&str; 6] = ["CREATE", "SELECT", "SET", "SHOW", "DESCRIBE", "DROP"];
+const KNOWN: [&str; 7] = ["CREATE", "SELECT", "MERGE", "SET", "SHOW", "DESCRIBE", "DROP"];
 
 struct Script<'a> {
     source: &'a Source<'a>,
@@ -75,6 +76,11 @@ impl Script<'_> {
         }
         if tokens.word("CREATE") {
             return create::parse(tokens, query);
+        }
+        if tokens.word("MERGE") {
+            let lower = |range, end| lower(self.source, self.dialect, all, closing, range, end);
+            let merge = merge::parse(tokens, all, closing, lower)?;
+            return Ok(Command::Merge(Box::new(merge)));
         }
         if tokens.word("SET") {
             return set(tokens).map(Command::Set);
@@ -148,7 +154,7 @@ fn unknown_statement(tokens: &Tokens<'_>) -> Error {
     let found = shown(tokens.peek()).to_uppercase();
     let hint = match nearest(&found, &KNOWN) {
         Some(near) if near != found => format!("did you mean {near}?"),
-        _ => "a script has CREATE STREAMING TABLE, CREATE VIEW, SELECT, SET, SHOW TABLES, \
+        _ => "a script has CREATE STREAMING TABLE, CREATE VIEW, SELECT, MERGE, SET, SHOW TABLES, \
               DESCRIBE TABLE and DROP"
             .to_owned(),
     };

@@ -1,6 +1,7 @@
 //! Statements as values.
 
 use crate::sql::format::TableFormat;
+use crate::sql::merge::MergeInto;
 use crate::sql::place::Place;
 use crate::sql::properties::TableProperties;
 use crate::sql::relation::{LoweredQuery, TableName};
@@ -26,6 +27,8 @@ pub enum Command {
     CreateView(Box<CreateView>),
     /// `SELECT ...`: reads once and shows the rows.
     Query(Box<LoweredQuery>),
+    /// `MERGE INTO ...`: changes a table.
+    Merge(Box<MergeInto>),
     /// `SET key = value`.
     Set(SetOption),
     /// `SHOW TABLES`.
@@ -43,6 +46,7 @@ impl Command {
             Self::CreateStreamingTable(_) => "CREATE STREAMING TABLE",
             Self::CreateView(_) => "CREATE VIEW",
             Self::Query(_) => "SELECT",
+            Self::Merge(_) => "MERGE",
             Self::Set(_) => "SET",
             Self::ShowTables => "SHOW TABLES",
             Self::DescribeTable(_) => "DESCRIBE TABLE",

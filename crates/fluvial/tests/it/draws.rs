@@ -36,7 +36,7 @@ async fn run(input: &Path, checkpoint: &Path, where_clause: &str, fails: bool) -
         let failed = failing.load(SeqCst);
         async move { if failed { Err(Error::invalid("on purpose")) } else { Ok(()) } }
     };
-    let writer = frame.write_stream().unwrap().foreach_batch(callback);
+    let writer = frame.write_stream().unwrap().foreach_batch_rows(callback);
     let query = writer
         .trigger(Trigger::AvailableNow)
         .option("checkpointLocation", checkpoint.display())

@@ -13,6 +13,7 @@ mod golden;
 mod jobs;
 mod late_rows;
 mod listeners;
+mod merging;
 mod names;
 mod own_parts;
 mod processors;

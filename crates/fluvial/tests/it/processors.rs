@@ -100,7 +100,7 @@ async fn run_to_the_end(session: &Session, cured: bool) -> Result<Vec<Vec<String
         .option("checkpointLocation", "checkpoint");
     let emitted = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&emitted);
-    let query = query.foreach_batch(move |_, rows| {
+    let query = query.foreach_batch_rows(move |_, rows| {
         into.lock().unwrap().extend(text(&rows));
         async { Ok(()) }
     });

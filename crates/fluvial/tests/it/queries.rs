@@ -60,7 +60,7 @@ async fn any_termination_is_told_until_it_is_reset() {
     streams.reset_terminated();
     assert!(!streams.await_any_termination_within(Duration::ZERO).await.unwrap());
 
-    let failing = stream(&session).await.foreach_batch(|_, _| async {
+    let failing = stream(&session).await.foreach_batch_rows(|_, _| async {
         Err(fluvial::Error::invalid("no room").with_condition("NO_ROOM"))
     });
     let failing = failing.option("checkpointLocation", "memory:///failing").start().await.unwrap();

@@ -119,7 +119,7 @@ fn run(folder: &Path, sql: &str, mode: OutputMode, world: World, seen: &Attempts
         session.context().register_udf(jitter(world.seed));
         let writer = session.sql(&sql).await.unwrap().write_stream().unwrap();
         let writer = writer.output_mode(mode).trigger(Trigger::AvailableNow);
-        let writer = writer.foreach_batch(move |BatchId(batch), rows| {
+        let writer = writer.foreach_batch_rows(move |BatchId(batch), rows| {
             let seen = Arc::clone(&seen);
             async move {
                 let mut seen = seen.lock().unwrap();

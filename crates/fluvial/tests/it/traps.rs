@@ -92,7 +92,7 @@ impl Job {
             .await
             .write_stream()
             .unwrap()
-            .foreach_batch(move |batch, rows| {
+            .foreach_batch_rows(move |batch, rows| {
                 kept.lock().unwrap().insert(batch, rows);
                 async { Ok(()) }
             })

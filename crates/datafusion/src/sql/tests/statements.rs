@@ -133,7 +133,7 @@ fn unknown_names_are_refused_with_the_nearest_one() {
         (create("USING hudi"), "use one of delta, parquet, json, memory, console, noop"),
         (create("TBLPROPERTY ('a' = 'b')"), "did you mean TBLPROPERTIES?"),
         ("CRATE TABLE t".into(), "did you mean CREATE?"),
-        ("MERGE INTO t".into(), "MERGE is not a statement here: a script has"),
+        ("GRANT ALL".into(), "GRANT is not a statement here: a script has"),
         ("INSERT INTO t SELECT 1".into(), "INSERT is not a statement here"),
     ] {
         let message = error(&text);
