@@ -15,6 +15,7 @@
 //! published.
 
 mod commits;
+mod dictionary;
 mod encode;
 mod hive;
 mod json;

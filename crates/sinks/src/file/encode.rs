@@ -3,6 +3,7 @@
 mod compress;
 mod text;
 
+use crate::file::dictionary::unique_columns;
 use crate::file::options::{FileFormat, ParquetCompression};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
@@ -11,12 +12,45 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
 use text::TextEncoder;
 
+/// A Parquet file on its way. It begins with the first rows: they show which columns repeat.
+pub(crate) struct ParquetFile {
+    schema: SchemaRef,
+    compression: ParquetCompression,
+    writer: Option<Box<ArrowWriter<Vec<u8>>>>,
+}
+
+impl ParquetFile {
+    /// A writer that makes no dictionary of the columns `unique`.
+    fn begin(&self, unique: &[ColumnPath]) -> Result<Box<ArrowWriter<Vec<u8>>>> {
+        let properties = properties(self.compression, unique);
+        let writer = ArrowWriter::try_new(Vec::new(), Arc::clone(&self.schema), Some(properties));
+        Ok(Box::new(writer.map_err(parquet_error)?))
+    }
+
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => self.begin(&unique_columns(rows)?)?,
+        };
+        self.writer.insert(writer).write(rows).map_err(parquet_error)
+    }
+
+    fn finish(mut self) -> Result<Vec<u8>> {
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => self.begin(&[])?,
+        };
+        writer.into_inner().map_err(parquet_error)
+    }
+}
+
 /// An encoder of one file. Bytes that are ready are taken out again and again.
 pub(crate) enum Encoder {
-    Parquet(Box<ArrowWriter<Vec<u8>>>),
+    Parquet(ParquetFile),
     Text(Box<TextEncoder>),
 }
 
@@ -25,14 +59,12 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the format has no place for a type.
+    /// `Invalid` if the format has no place for a type; for Parquet, the first rows show it.
     pub(crate) fn new(format: FileFormat, schema: &SchemaRef) -> Result<Self> {
         let text = match format {
             FileFormat::Parquet(compression) => {
                 let schema = Arc::new(parquet_schema(schema));
-                let properties = Some(properties(compression));
-                let writer = ArrowWriter::try_new(Vec::new(), schema, properties);
-                return Ok(Self::Parquet(Box::new(writer.map_err(parquet_error)?)));
+                return Ok(Self::Parquet(ParquetFile { schema, compression, writer: None }));
             }
             FileFormat::Json { ignore_nulls, compression } => {
                 TextEncoder::json(ignore_nulls, compression)?
@@ -48,9 +80,7 @@ impl Encoder {
     /// Encodes rows.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         match self {
-            Self::Parquet(writer) => {
-                writer.write(&parquet_rows(rows)?).map_err(parquet_error)?;
-            }
+            Self::Parquet(file) => file.write(&parquet_rows(rows)?)?,
             Self::Text(text) => text.write(rows)?,
         }
         Ok(())
@@ -59,7 +89,7 @@ impl Encoder {
     /// Bytes of rows that are encoded but not ready.
     pub(crate) fn pending_bytes(&self) -> usize {
         match self {
-            Self::Parquet(writer) => writer.in_progress_size(),
+            Self::Parquet(file) => file.writer.as_ref().map_or(0, |w| w.in_progress_size()),
             Self::Text(_) => 0,
         }
     }
@@ -67,15 +97,19 @@ impl Encoder {
     /// Makes everything written so far ready, at the price of a smaller row group.
     pub(crate) fn flush(&mut self) -> Result<()> {
         match self {
-            Self::Parquet(writer) => writer.flush().map_err(parquet_error),
-            Self::Text(_) => Ok(()),
+            Self::Parquet(ParquetFile { writer: Some(writer), .. }) => {
+                writer.flush().map_err(parquet_error)
+            }
+            Self::Parquet(_) | Self::Text(_) => Ok(()),
         }
     }
 
     /// Takes out the bytes that are ready.
     pub(crate) fn take_ready(&mut self) -> Vec<u8> {
         match self {
-            Self::Parquet(writer) => std::mem::take(writer.inner_mut()),
+            Self::Parquet(file) => {
+                file.writer.as_mut().map_or_else(Vec::new, |w| std::mem::take(w.inner_mut()))
+            }
             Self::Text(text) => text.take_ready(),
         }
     }
@@ -83,13 +117,13 @@ impl Encoder {
     /// The rest of the file.
     pub(crate) fn finish(self) -> Result<Vec<u8>> {
         match self {
-            Self::Parquet(writer) => writer.into_inner().map_err(parquet_error),
+            Self::Parquet(file) => file.finish(),
             Self::Text(text) => text.finish(),
         }
     }
 }
 
-fn properties(compression: ParquetCompression) -> WriterProperties {
+fn properties(compression: ParquetCompression, unique: &[ColumnPath]) -> WriterProperties {
     let compression = match compression {
         ParquetCompression::None => Compression::UNCOMPRESSED,
         ParquetCompression::Snappy => Compression::SNAPPY,
@@ -97,10 +131,10 @@ fn properties(compression: ParquetCompression) -> WriterProperties {
         ParquetCompression::Lz4 => Compression::LZ4_RAW,
     };
     let writer = concat!("fluvial ", env!("CARGO_PKG_VERSION"));
-    WriterProperties::builder()
-        .set_compression(compression)
-        .set_created_by(writer.to_owned())
-        .build()
+    let properties =
+        WriterProperties::builder().set_compression(compression).set_created_by(writer.to_owned());
+    let plain = unique.iter().cloned();
+    plain.fold(properties, |all, path| all.set_column_dictionary_enabled(path, false)).build()
 }
 
 fn parquet_error(error: ParquetError) -> Error {
