@@ -4,19 +4,13 @@
 //! checksums, but a decoder must survive every input; so each row is walked once, by type,
 //! before the decoder sees it.
 
+use super::text::{self, EMPTY, FULL, NULL};
 use arrow::datatypes::DataType;
 
-const NULL: u8 = 0;
-const EMPTY: u8 = 1;
-const FULL: u8 = 2;
 const NULL_TYPE: [u8; 2] = [2, 3];
-const MINI_BLOCK: usize = 8;
-const MINI_BLOCKS: usize = 4;
-const BLOCK: usize = 32;
-const CONTINUES: u8 = 0xFF;
 
 /// What is wrong with a row.
-type Damage = &'static str;
+pub(crate) type Damage = &'static str;
 
 /// Buffers that are used again and again, one for each level of nesting.
 #[derive(Debug, Default)]
@@ -136,10 +130,10 @@ impl Shape {
                 flag(value[0])?;
                 Ok(rest)
             }
-            Self::Bytes => blocks(row, &mut |_| ()),
-            Self::Text => scratch.with(|_, text| {
-                let rest = blocks(row, &mut |block| text.extend_from_slice(block))?;
-                std::str::from_utf8(text).map_err(|_| "a text is not UTF-8")?;
+            Self::Bytes => text::take(row, |_| ()),
+            Self::Text => scratch.with(|_, bytes| {
+                let rest = text::take(row, |block| bytes.extend_from_slice(block))?;
+                std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
                 Ok(rest)
             }),
             Self::FixedList(item, size) => {
@@ -178,7 +172,7 @@ fn walk_list<'a>(
             _ => return Err("a list is damaged"),
         }
         encoded.clear();
-        rest = blocks(rest, &mut |block| encoded.extend_from_slice(block))?;
+        rest = text::take(rest, |block| encoded.extend_from_slice(block))?;
         if !item.walk(encoded, scratch)?.is_empty() {
             return Err("an item of a list is too long");
         }
@@ -192,29 +186,4 @@ fn flag(byte: u8) -> Result<bool, Damage> {
         1 => Ok(true),
         _ => Err("a null flag is damaged"),
     }
-}
-
-/// Walks a value of variable length: four small blocks, then large ones, each followed by its
-/// length or by a sign that there is another.
-fn blocks<'a>(row: &'a [u8], visit: &mut dyn FnMut(&[u8])) -> Result<&'a [u8], Damage> {
-    let (first, mut rest) = row.split_first().ok_or("it is cut")?;
-    match *first {
-        NULL | EMPTY => return Ok(rest),
-        FULL => {}
-        _ => return Err("a sign before a text or binary value is damaged"),
-    }
-    for number in 0.. {
-        let size = if number < MINI_BLOCKS { MINI_BLOCK } else { BLOCK };
-        let (block, after) = split(rest, size + 1)?;
-        rest = after;
-        match block[size] {
-            CONTINUES => visit(&block[..size]),
-            length @ 1.. if usize::from(length) <= size => {
-                visit(&block[..usize::from(length)]);
-                return Ok(rest);
-            }
-            _ => return Err("the length of a block is damaged"),
-        }
-    }
-    Err("it never ends")
 }

@@ -1,14 +1,15 @@
 //! The key codec.
 
+use super::buffer::{Encoded, KeyBuffer};
 use super::check::{RowCheck, Scratch};
+use super::direct::Direct;
 use super::layout::{
     GROUP_BYTES, KeyLayout, TIME_BYTES, group_range, parse_time, time_bytes, time_of, time_range,
 };
 use crate::plain::{Purpose, from_plain, plain_type, to_plain};
 use arrow::array::{Array, ArrayRef, BinaryArray, TimestampMicrosecondArray};
-use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
-use arrow::row::{RowConverter, RowParser, Rows, SortField};
+use arrow::row::{RowConverter, RowParser, SortField};
 use fluvial_core::{Error, EventTime, KeyGroup, KeyGroupCount, KeyRange, PartitionId, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -35,6 +36,8 @@ pub struct KeyCodec {
     converter: RowConverter,
     parser: RowParser,
     check: RowCheck,
+    /// For columns that need no converter.
+    direct: Option<Direct>,
 }
 
 /// State keys and where they belong; equally long.
@@ -66,8 +69,8 @@ impl KeyCodec {
         let fields = plain.iter().cloned().map(SortField::new).collect();
         let converter = RowConverter::new(fields)?;
         let parser = converter.parser();
-        let check = RowCheck::new(&plain);
-        Ok(Self { layout, declared: types, plain, key_groups, converter, parser, check })
+        let (check, direct) = (RowCheck::new(&plain), Direct::new(&plain));
+        Ok(Self { layout, declared: types, plain, key_groups, converter, parser, check, direct })
     }
 
     /// The layout.
@@ -110,23 +113,16 @@ impl KeyCodec {
         }
         let encoded = self.convert(columns, rows)?;
         let per_row = GROUP_BYTES + if self.layout.has_time() { TIME_BYTES } else { 0 };
-        let mut keys = KeyBuffer::new(rows, encoded_len(&encoded, rows) + rows * per_row)?;
+        let mut keys = KeyBuffer::new(rows, encoded.length(rows) + rows * per_row)?;
         let mut groups = Vec::with_capacity(rows);
         for i in 0..rows {
-            let key = row_bytes(&encoded, i);
-            let group = self.key_groups.group_of(xxh3_64(key));
-            groups.push(group);
-            keys.push(&group.prefix());
-            match (self.layout, times) {
-                (KeyLayout::TimeKey, Some(times)) => {
-                    keys.push(&time_bytes(time_of(times, i)));
-                    keys.push(key);
-                }
-                (KeyLayout::KeyTime, Some(times)) => {
-                    keys.push(key);
-                    keys.push(&time_bytes(time_of(times, i)));
-                }
-                _ => keys.push(key),
+            let start = keys.open();
+            if let (KeyLayout::TimeKey, Some(times)) = (self.layout, times) {
+                keys.push(&time_bytes(time_of(times, i)));
+            }
+            groups.push(keys.put(&encoded, i, start, self.key_groups));
+            if let (KeyLayout::KeyTime, Some(times)) = (self.layout, times) {
+                keys.push(&time_bytes(time_of(times, i)));
             }
             keys.end();
         }
@@ -141,14 +137,11 @@ impl KeyCodec {
     /// `Invalid` if the columns are not those of this codec, or too long.
     pub fn encode_prefixes(&self, columns: &[ArrayRef], rows: usize) -> Result<EncodedKeys> {
         let encoded = self.convert(columns, rows)?;
-        let mut keys = KeyBuffer::new(rows, encoded_len(&encoded, rows) + rows * GROUP_BYTES)?;
+        let mut keys = KeyBuffer::new(rows, encoded.length(rows) + rows * GROUP_BYTES)?;
         let mut groups = Vec::with_capacity(rows);
         for i in 0..rows {
-            let key = row_bytes(&encoded, i);
-            let group = self.key_groups.group_of(xxh3_64(key));
-            groups.push(group);
-            keys.push(&group.prefix());
-            keys.push(key);
+            let start = keys.open();
+            groups.push(keys.put(&encoded, i, start, self.key_groups));
             keys.end();
         }
         Ok(EncodedKeys { keys: keys.finish(), groups })
@@ -202,12 +195,13 @@ impl KeyCodec {
             .groups()
             .map(|group| self.key_groups.partition_of(group, partitions))
             .collect();
-        Ok((0..rows)
-            .map(|i| {
-                let group = self.key_groups.group_of(xxh3_64(row_bytes(&encoded, i)));
-                owner[usize::from(group.0)]
-            })
-            .collect())
+        let mut key = Vec::new();
+        let partition = |i| {
+            key.clear();
+            encoded.put(i, &mut key);
+            owner[usize::from(self.key_groups.group_of(xxh3_64(&key)).0)]
+        };
+        Ok((0..rows).map(partition).collect())
     }
 
     /// The group of the key without columns: where an operator without keys has its state.
@@ -221,7 +215,8 @@ impl KeyCodec {
     ///
     /// `Corrupt` for any other bytes; never a panic.
     pub fn decode(&self, keys: &BinaryArray) -> Result<DecodedKeys> {
-        let mut rows = Vec::with_capacity(keys.len());
+        let mut rows = Vec::new();
+        let mut reader = self.direct.as_ref().map(|direct| direct.reader(keys.len()));
         let mut times = Vec::with_capacity(if self.layout.has_time() { keys.len() } else { 0 });
         let mut scratch = Scratch::default();
         for i in 0..keys.len() {
@@ -230,13 +225,20 @@ impl KeyCodec {
                 return Err(bad("it is null"));
             }
             let (key, time) = self.split(keys.value(i)).map_err(bad)?;
-            self.check.check(key, &mut scratch).map_err(bad)?;
-            rows.push(key);
+            if let Some(reader) = &mut reader {
+                reader.take(key).map_err(bad)?;
+            } else {
+                self.check.check(key, &mut scratch).map_err(bad)?;
+                rows.push(key);
+            }
             if let Some(time) = time {
                 times.push(parse_time(time).map_err(bad)?.map(|t| t.0));
             }
         }
-        let columns = self.converter.convert_rows(rows.iter().map(|row| self.parser.parse(row)))?;
+        let columns = match reader {
+            Some(reader) => reader.finish()?,
+            None => self.converter.convert_rows(rows.iter().map(|row| self.parser.parse(row)))?,
+        };
         let columns = columns
             .iter()
             .zip(&self.declared)
@@ -326,8 +328,8 @@ impl KeyCodec {
         Ok((key, time))
     }
 
-    /// The encoded columns; `None` if there are none.
-    fn convert(&self, columns: &[ArrayRef], rows: usize) -> Result<Option<Rows>> {
+    /// The columns, ready to be written row by row.
+    fn convert(&self, columns: &[ArrayRef], rows: usize) -> Result<Encoded> {
         if columns.len() != self.plain.len() {
             return Err(Error::invalid(format!(
                 "state keys have {} columns, not {}",
@@ -336,7 +338,7 @@ impl KeyCodec {
             )));
         }
         if columns.is_empty() {
-            return Ok(None);
+            return Ok(Encoded::Nothing);
         }
         let columns = columns
             .iter()
@@ -359,47 +361,9 @@ impl KeyCodec {
                 Ok(column)
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(Some(self.converter.convert_columns(&columns)?))
-    }
-}
-
-fn row_bytes(rows: &Option<Rows>, i: usize) -> &[u8] {
-    rows.as_ref().map_or(&[], |rows| rows.row(i).data())
-}
-
-fn encoded_len(encoded: &Option<Rows>, rows: usize) -> usize {
-    encoded.as_ref().map_or(0, |encoded| (0..rows).map(|i| encoded.row_len(i)).sum())
-}
-
-/// The buffers of a binary column, filled part by part.
-struct KeyBuffer {
-    offsets: Vec<i32>,
-    bytes: Vec<u8>,
-}
-
-impl KeyBuffer {
-    fn new(rows: usize, bytes: usize) -> Result<Self> {
-        if i32::try_from(bytes).is_err() {
-            return Err(Error::invalid(format!(
-                "the keys of {rows} rows take {bytes} bytes: use smaller batches"
-            )));
-        }
-        let mut offsets = Vec::with_capacity(rows + 1);
-        offsets.push(0);
-        Ok(Self { offsets, bytes: Vec::with_capacity(bytes) })
-    }
-
-    fn push(&mut self, part: &[u8]) {
-        self.bytes.extend_from_slice(part);
-    }
-
-    fn end(&mut self) {
-        // `new` made sure that the sum fits.
-        self.offsets.push(self.bytes.len() as i32);
-    }
-
-    fn finish(self) -> BinaryArray {
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
-        BinaryArray::new(offsets, self.bytes.into(), None)
+        Ok(match &self.direct {
+            Some(direct) => Encoded::Direct(direct.sources(&columns)),
+            None => Encoded::Rows(self.converter.convert_columns(&columns)?),
+        })
     }
 }
