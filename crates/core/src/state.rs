@@ -145,6 +145,7 @@ pub struct StoreSize {
 ///    its range, gives that snapshot's contents again without new bytes.
 /// 7. *First comes, first stays.* `put_absent` writes the first value of each key that has none,
 ///    and changes no other.
+/// 8. *Taken is gone.* `take_many` returns what `get_many` would and removes it.
 #[async_trait]
 pub trait StateStore: Send {
     /// The version this handle was opened at.
@@ -188,6 +189,14 @@ pub trait StateStore: Send {
 
     /// Removes keys; absent ones are fine.
     fn delete_many(&mut self, keys: &BinaryArray) -> Result<()>;
+
+    /// Removes keys, each named once, and returns their values, in their order; null where there
+    /// is none. A store that can look and remove at once should.
+    fn take_many(&mut self, keys: &BinaryArray) -> Result<BinaryArray> {
+        let found = self.get_many(keys)?;
+        self.delete_many(keys)?;
+        Ok(found)
+    }
 
     /// Removes every key of `range`; returns how many there were.
     fn delete_range(&mut self, range: &KeyRange) -> Result<u64>;

@@ -11,7 +11,8 @@
 //! The numbers take a byte each where they fit, else four. Records begin at multiples of four
 //! bytes, so that a place is a small number.
 
-/// The first block; the others have a quarter of what there is, between these.
+/// The first block; the others have a quarter of what there is, between these. Blocks for records
+/// that were announced have what these need.
 const BLOCK_FIRST: usize = 1 << 10;
 const BLOCK_MIN: usize = 4 << 10;
 const BLOCK_MAX: usize = 1 << 20;
@@ -62,6 +63,8 @@ pub(crate) struct Arena {
     blocks: Vec<Block>,
     live: usize,
     held: usize,
+    /// Bytes of records that were announced, beyond what the last block has room for.
+    coming: usize,
 }
 
 /// What stands in front of a record.
@@ -126,6 +129,19 @@ fn counted(value: Option<&[u8]>) -> usize {
 }
 
 impl Arena {
+    /// Bytes that a record takes.
+    pub(crate) fn size(key: &[u8], value: &[u8]) -> usize {
+        let fits = key.len().max(value.len() + 1) <= usize::from(u8::MAX);
+        let header = if fits { SHORT_HEADER } else { LONG_HEADER };
+        (header + key.len() + value.len()).next_multiple_of(UNIT)
+    }
+
+    /// Announces records: blocks for them are as large as they need.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        let room = self.blocks.last().map_or(0, |b| b.bytes.capacity() - b.bytes.len());
+        self.coming = bytes.saturating_sub(room);
+    }
+
     /// Adds a record and returns its place, which is after all places before.
     ///
     /// # Panics
@@ -157,10 +173,15 @@ impl Arena {
     fn open_block(&mut self, length: usize) {
         self.close_block();
         assert!(self.blocks.len() < BLOCKS_MAX, "a segment of state has too many bytes");
-        let usual = if self.held == 0 { BLOCK_FIRST } else { (self.held / 4).max(BLOCK_MIN) };
+        let usual = match (self.coming, self.held) {
+            (0, 0) => BLOCK_FIRST,
+            (0, held) => (held / 4).max(BLOCK_MIN),
+            (coming, held) => coming.max(held / 4),
+        };
         // A record that is larger has a block for itself.
         let bytes = Vec::with_capacity(usual.min(BLOCK_MAX).max(length));
         self.held += bytes.capacity();
+        self.coming = self.coming.saturating_sub(bytes.capacity());
         self.blocks.push(Block { bytes, live: 0 });
     }
 

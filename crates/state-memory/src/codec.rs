@@ -95,9 +95,13 @@ fn put_part<'k>(
     out: &mut FrameWriter,
     part: &Part<'_>,
     count: usize,
-    entries: impl Iterator<Item = (&'k [u8], Option<&'k [u8]>)>,
+    entries: impl Iterator<Item = (&'k [u8], Option<&'k [u8]>)> + Clone,
 ) {
-    let prefix = part.prefix();
+    let mut prefix = part.prefix().as_bytes();
+    // Keys of one time have much more in common; to look at others costs more than it saves.
+    if part.prefix().has_time() {
+        prefix = common_prefix(prefix, entries.clone().map(|(key, _)| key));
+    }
     put_bytes(out.open(), prefix);
     put_number(out.open(), count as u64);
     let mut left = count;
@@ -108,6 +112,18 @@ fn put_part<'k>(
         out.end_entry();
     }
     assert_eq!(left, 0, "the records of a segment were counted wrong");
+}
+
+/// What all keys begin with: at least `least`, if there are none.
+fn common_prefix<'k>(least: &'k [u8], mut keys: impl Iterator<Item = &'k [u8]>) -> &'k [u8] {
+    let Some(first) = keys.next() else { return least };
+    keys.fold(first, |prefix, key| {
+        if key.starts_with(prefix) {
+            return prefix;
+        }
+        let same = prefix.iter().zip(key).take_while(|(a, b)| a == b).count();
+        &prefix[..same]
+    })
 }
 
 /// Applies a body to a table. Only keys of `keep` are taken; every key must lie in `within`.

@@ -46,13 +46,18 @@ enum Bucket {
 }
 
 impl Bucket {
-    fn push(&mut self, id: u32) {
+    fn of(ids: &[u32]) -> Self {
+        match ids {
+            [id] => Self::One(*id),
+            _ => Self::Many { ids: ids.to_vec(), sorted: false, removals: 0 },
+        }
+    }
+
+    fn add(&mut self, more: &[u32]) {
         match self {
-            Self::One(first) => {
-                *self = Self::Many { ids: vec![*first, id], sorted: false, removals: 0 };
-            }
+            Self::One(first) => *self = Self::of(&[&[*first], more].concat()),
             Self::Many { ids, sorted, .. } => {
-                ids.push(id);
+                ids.extend_from_slice(more);
                 *sorted = false;
             }
         }
@@ -137,17 +142,27 @@ impl Order {
         self.removals += 1;
     }
 
-    /// Puts what was added into the buckets.
+    /// Puts what was added into the buckets. Neighbours mostly belong in one.
     fn settle(&mut self, keys: &impl Keys) {
+        let (mut run, mut ids) = (None, Vec::new());
         for id in keys.added_since(self.end) {
             let Some(key) = keys.key(id) else { continue };
-            self.buckets
-                .entry(CUT.prefix(key))
-                .and_modify(|b| b.push(id))
-                .or_insert(Bucket::One(id));
-            self.settled += 1;
+            let prefix = CUT.prefix(key);
+            if let Some(last) = run.replace(prefix).filter(|last| *last != prefix) {
+                self.add(last, &ids);
+                ids.clear();
+            }
+            ids.push(id);
+        }
+        if let Some(last) = run {
+            self.add(last, &ids);
         }
         self.end = keys.end();
+    }
+
+    fn add(&mut self, prefix: Prefix, ids: &[u32]) {
+        self.settled += ids.len();
+        self.buckets.entry(prefix).and_modify(|b| b.add(ids)).or_insert_with(|| Bucket::of(ids));
     }
 
     /// Visits the records of `range` in order until `visit` breaks.

@@ -3,7 +3,7 @@
 use crate::codec;
 use crate::frame::FrameWriter;
 use crate::runs::{Row, Runs};
-use crate::segment::{Hash, Mark};
+use crate::segment::{Hash, Mark, Segment};
 use crate::table::Table;
 use arrow::array::{Array, BinaryArray};
 use fluvial_core::{KeyRange, KeyRanges};
@@ -19,6 +19,15 @@ pub(crate) struct Overlay {
     /// Removed ranges of the version; `changes` were made after them.
     gone: KeyRanges,
     rows: u64,
+}
+
+/// What the records of a run take.
+fn record_bytes(run: &[Row], keys: &BinaryArray, values: &BinaryArray) -> usize {
+    let bytes = |row: &Row| {
+        let at = row.at as usize;
+        Segment::record_bytes(keys.value(at), values.value(at))
+    };
+    run.iter().map(bytes).sum()
 }
 
 impl Overlay {
@@ -70,7 +79,7 @@ impl Overlay {
             let (below, gone) = (base.segment_of(first), &self.gone);
             let mut added = 0;
             self.changes.change(first, |over| {
-                over.reserve(run.len());
+                over.reserve(run.len(), record_bytes(run, keys, values));
                 for &Row { at, hash } in run {
                     let (key, value) = (keys.value(at as usize), values.value(at as usize));
                     if let Some(id) = over.find(hash, key) {
@@ -108,7 +117,7 @@ impl Overlay {
             let (below, gone) = (base.segment_of(first), &self.gone);
             let mut added = 0;
             self.changes.change(first, |over| {
-                over.reserve(run.len());
+                over.reserve(run.len(), record_bytes(run, keys, values));
                 for &Row { at, hash } in run {
                     let (key, value) = (keys.value(at as usize), values.value(at as usize));
                     let absent = over.put_absent(hash, key, value, || {
@@ -124,8 +133,13 @@ impl Overlay {
         written
     }
 
-    /// Removes keys that are there.
-    pub(crate) fn delete_many(&mut self, base: &Table, keys: &BinaryArray) {
+    /// Removes keys that are there. `taken` is given the place and value of each.
+    pub(crate) fn take_many(
+        &mut self,
+        base: &Table,
+        keys: &BinaryArray,
+        mut taken: impl FnMut(usize, &[u8]),
+    ) {
         for run in Runs::of(keys, [base, &self.changes]).iter() {
             let first = keys.value(run[0].at as usize);
             let (below, gone) = (base.segment_of(first), &self.gone);
@@ -134,7 +148,10 @@ impl Overlay {
                 for &Row { at, hash } in run {
                     let key = keys.value(at as usize);
                     if let Some(id) = over.find(hash, key) {
-                        removed += u64::from(over.value(id).is_some());
+                        if let Some(value) = over.value(id) {
+                            taken(at as usize, value);
+                            removed += 1;
+                        }
                         match over.mark(id) {
                             Mark::Hides => over.set(id, None),
                             Mark::Plain => over.remove(id),
@@ -142,7 +159,8 @@ impl Overlay {
                         continue;
                     }
                     let shown = below.filter(|_| gone.is_empty() || !gone.contains(key));
-                    if shown.is_some_and(|below| below.find(hash, key).is_some()) {
+                    if let Some(value) = shown.and_then(|s| s.value(s.find(hash, key)?)) {
+                        taken(at as usize, value);
                         removed += 1;
                         over.insert(hash, key, None, Mark::Hides);
                     }
@@ -150,6 +168,11 @@ impl Overlay {
             });
             self.rows -= removed;
         }
+    }
+
+    /// Removes keys that are there.
+    pub(crate) fn delete_many(&mut self, base: &Table, keys: &BinaryArray) {
+        self.take_many(base, keys, |_, _| ());
     }
 
     /// Removes every key of `range`; returns how many there were.
@@ -183,13 +206,23 @@ impl Overlay {
         }
         let over = if self.changes.is_clear(range) { Vec::new() } else { self.puts(range, limit) };
         let mut over = over.into_iter().peekable();
+        // Of the part that is being read.
+        let mut hidden = None;
         for piece in self.gone.outside(range) {
             let flow = base.scan(&piece, |part, record| {
                 let key = part.key(record);
+                let may_hide = match hidden {
+                    Some((prefix, may_hide)) if prefix == *part.prefix() => may_hide,
+                    _ => {
+                        let may_hide = part.may_be_hidden_by(&self.changes);
+                        hidden = Some((*part.prefix(), may_hide));
+                        may_hide
+                    }
+                };
                 while let Some((key, value)) = over.next_if(|(put, _)| *put < key) {
                     visit(key, value)?;
                 }
-                if part.may_be_hidden_by(&self.changes) && self.hides(key) {
+                if may_hide && self.hides(key) {
                     return ControlFlow::Continue(());
                 }
                 visit(key, part.value(record).unwrap_or_default())
@@ -265,6 +298,7 @@ mod tests {
         Put(Vec<u8>, Vec<u8>),
         PutAbsent(Vec<u8>, Vec<u8>),
         Delete(Vec<u8>),
+        Take(Vec<u8>),
         DeleteRange(KeyRange),
     }
 
@@ -293,7 +327,8 @@ mod tests {
         let write = prop_oneof![
             4 => (key(), value.clone()).prop_map(|(k, v)| Write::Put(k, v)),
             2 => (key(), value).prop_map(|(k, v)| Write::PutAbsent(k, v)),
-            2 => key().prop_map(Write::Delete),
+            1 => key().prop_map(Write::Delete),
+            1 => key().prop_map(Write::Take),
             1 => range().prop_map(Write::DeleteRange),
         ];
         proptest::collection::vec(write, 0..20)
@@ -339,6 +374,11 @@ mod tests {
                 Write::Delete(key) => {
                     overlay.delete_many(base, &column(key));
                     model.remove(key);
+                }
+                Write::Take(key) => {
+                    let mut taken = None;
+                    overlay.take_many(base, &column(key), |_, value| taken = Some(value.to_vec()));
+                    assert_eq!(taken, model.remove(key));
                 }
                 Write::DeleteRange(range) => {
                     let before = model.len();

@@ -55,6 +55,11 @@ impl Prefix {
         &self.bytes[..usize::from(self.length)]
     }
 
+    /// Whether it may have a time in it.
+    pub(crate) fn has_time(&self) -> bool {
+        usize::from(self.length) == PREFIX_BYTES
+    }
+
     /// A number for hash tables.
     pub(crate) fn hash(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, rest @ ..] = self.bytes;

@@ -113,9 +113,15 @@ impl Segment {
         self.records.live()
     }
 
-    /// Makes room for so many more records.
-    pub(crate) fn reserve(&mut self, records: usize) {
+    /// Makes room for so many more records, of so many bytes by [`Self::record_bytes`].
+    pub(crate) fn reserve(&mut self, records: usize, bytes: usize) {
         self.index.reserve(records, |slot| spread(slot.hash));
+        self.records.reserve(bytes);
+    }
+
+    /// Bytes that a record takes.
+    pub(crate) fn record_bytes(key: &[u8], value: &[u8]) -> usize {
+        Arena::size(key, value)
     }
 
     /// Whether a record has a mark.
@@ -290,18 +296,30 @@ impl Segment {
             return true;
         }
         self.records.unmark(id);
-        let old = self.find(hash, self.key(id));
-        if let (Some(old), true) = (old, has_value) {
-            self.replace(hash, old, id);
+        if !has_value {
+            self.erase(hash, id);
+            self.free(id);
             return false;
         }
-        if !has_value {
-            if let Some(old) = old {
-                self.forget(old);
+        match self.find(hash, self.key(id)) {
+            Some(old) => {
+                self.replace(hash, old, id);
+                false
             }
-            self.free(id);
+            None => true,
         }
-        has_value
+    }
+
+    /// Removes the record that has the key of `like`, which is not in the index.
+    fn erase(&mut self, hash: Hash, like: u32) {
+        let Self { records, index, .. } = self;
+        let key = records.key(like);
+        let same = |slot: &Slot| slot.hash == hash.0 && records.key(slot.id) == key;
+        let Ok(slot) = index.find_entry(spread(hash.0), same) else { return };
+        let (Slot { id, .. }, _) = slot.remove();
+        self.tombstones -= usize::from(self.value(id).is_none());
+        self.marked -= usize::from(self.mark(id) == Mark::Hides);
+        self.free(id);
     }
 
     /// Gives the record `old` the value of `new`, which has its key; one of the two is freed.

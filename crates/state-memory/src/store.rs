@@ -161,6 +161,22 @@ impl StateStore for MemoryStore {
         self.take()
     }
 
+    fn take_many(&mut self, keys: &BinaryArray) -> Result<BinaryArray> {
+        self.assert_own(keys);
+        let (mut bytes, mut places) = (Vec::new(), vec![None; keys.len()]);
+        self.overlay.take_many(&self.base, keys, |at, value| {
+            places[at] = Some((bytes.len(), value.len()));
+            bytes.extend_from_slice(value);
+        });
+        self.take()?;
+        let mut found = Column::new(keys.len());
+        found.bytes.reserve_exact(bytes.len());
+        for place in places {
+            found.push(place.map(|(start, length)| &bytes[start..start + length]))?;
+        }
+        Ok(found.finish())
+    }
+
     fn delete_range(&mut self, range: &KeyRange) -> Result<u64> {
         let removed = self.overlay.delete_range(&self.base, &range.within(self.groups));
         // Less is held than before, whatever others hold.

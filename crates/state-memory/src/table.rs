@@ -53,8 +53,8 @@ pub(crate) struct Part<'t> {
 
 impl<'t> Part<'t> {
     /// What all its keys begin with.
-    pub(crate) fn prefix(&self) -> &[u8] {
-        self.prefix.as_bytes()
+    pub(crate) fn prefix(&self) -> &Prefix {
+        &self.prefix
     }
 
     /// How many records it has, tombstones included.

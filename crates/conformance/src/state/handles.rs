@@ -223,3 +223,30 @@ pub fn the_first_stays(make: Make<'_>) {
         });
     });
 }
+
+/// Law 8 of the store: `take_many` returns what was there, and removes it.
+///
+/// # Panics
+///
+/// If the law does not hold.
+pub fn what_is_taken_is_gone(make: Make<'_>) {
+    let asked = proptest::collection::btree_set(keys(), 0..12);
+    for_all(48, (writes(), writes(), asked), |(first, second, asked)| {
+        block_on(async {
+            let backend = make(Disk::new().process().store());
+            let base = step(backend.as_ref(), &Version::genesis(), &[], &first).await;
+            let base = base.expect("a first version");
+            let mut store = open(backend.as_ref(), ALL, &base).await.expect("a store");
+            let mut model = base.contents.clone();
+            play(store.as_mut(), &mut model, &second).expect("writing");
+            let keys = column(asked.iter());
+            store.prefetch(&Prefetch::Keys(keys.clone())).await.expect("keys");
+            let taken = store.take_many(&keys).expect("taking");
+            for (found, key) in taken.iter().zip(&asked) {
+                assert_eq!(found, model.remove(key).as_deref(), "of {key:?}");
+            }
+            assert_eq!(contents(store.as_ref()).expect("reading"), model);
+            assert_eq!(store.size().rows, model.len() as u64, "rows after taking");
+        });
+    });
+}

@@ -50,6 +50,16 @@ fn unchanged_is_free_catches() {
 }
 
 #[test]
+fn the_first_stays_catches() {
+    assert_caught(laws::the_first_stays, Fault::LastStays);
+}
+
+#[test]
+fn what_is_taken_is_gone_catches() {
+    assert_caught(laws::what_is_taken_is_gone, Fault::TakesNothing);
+}
+
+#[test]
 fn is_exact_catches() {
     for fault in [Fault::OpensNewest, Fault::Resurrects] {
         assert_caught(laws::is_exact, fault);

@@ -1,6 +1,7 @@
 //! An honest backend with one thing broken.
 
-use arrow::array::BinaryArray;
+use arrow::array::{Array, BinaryArray};
+use arrow::buffer::BooleanBuffer;
 use async_trait::async_trait;
 use fluvial_conformance::state::{Contents, ModelBackend, ModelStore};
 use fluvial_core::{
@@ -28,6 +29,8 @@ pub(crate) enum Fault {
     ShowsAllGroups,
     SwallowsForeignKeys,
     AlwaysWrites,
+    LastStays,
+    TakesNothing,
     OpensNewest,
     Resurrects,
     OpensOnePart,
@@ -328,6 +331,25 @@ impl StateStore for Broken {
                 Ok(())
             }
             _ => inner.put_many(keys, values),
+        }
+    }
+
+    fn put_absent(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<BooleanBuffer> {
+        let mut inner = self.inner.lock().unwrap();
+        match self.fault {
+            Fault::LastStays => {
+                inner.put_many(keys, values)?;
+                Ok(BooleanBuffer::new_set(keys.len()))
+            }
+            _ => inner.put_absent(keys, values),
+        }
+    }
+
+    fn take_many(&mut self, keys: &BinaryArray) -> Result<BinaryArray> {
+        let mut inner = self.inner.lock().unwrap();
+        match self.fault {
+            Fault::TakesNothing => inner.get_many(keys),
+            _ => inner.take_many(keys),
         }
     }
 
