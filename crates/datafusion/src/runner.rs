@@ -93,6 +93,8 @@ fn deterministic(mut state: SessionState) -> SessionState {
     options.optimizer.repartition_sorts = false;
     options.optimizer.repartition_file_scans = false;
     options.optimizer.enable_dynamic_filter_pushdown = false;
+    // Groups that hardly come twice are not put together twice. A split is seldom large.
+    options.execution.skip_partial_aggregation_probe_rows_threshold = 32_768;
     state
 }
 

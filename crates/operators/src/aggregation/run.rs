@@ -8,7 +8,7 @@ use super::keys::GroupKeys;
 use super::output::{Output, Touched, expired_ranges};
 use crate::event_time::late_watermark;
 use crate::late_gate::LateGate;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch};
 use arrow::compute::{filter, is_not_null};
 use fluvial_core::{
     BatchInfo, Error, KeyRange, LateBatch, OperatorCounts, OperatorRun, OutputMode, Prefetch,
@@ -16,6 +16,9 @@ use fluvial_core::{
 };
 use fluvial_state::ValueCodec;
 use std::sync::Arc;
+
+/// Groups that are looked up to see whether groups are new.
+const PROBED: usize = 256;
 
 /// The codecs of one run.
 pub(super) struct Codecs {
@@ -68,14 +71,37 @@ impl Run {
         self.accumulators.merge(states, &self.numbers, self.groups.len())
     }
 
-    /// Brings the stored states of the touched groups under what the batch added, and stores
-    /// the sums.
+    /// Stores what the batch added to the touched groups, over what is stored of them.
     fn write(&mut self, state: &mut dyn StateStore) -> Result<Touched> {
         let total = self.groups.len();
         let keys = std::mem::take(&mut self.groups).into_keys();
-        let mut older = Vec::new();
+        let empty = Accumulators::new(&self.config.aggregates)?;
+        let mut accumulators = std::mem::replace(&mut self.accumulators, empty);
+        let new = self.info.mode == OutputMode::Append && are_new(&keys, state)?;
+        if !new {
+            accumulators.merge_older(&self.older(&keys, state)?, total)?;
+        }
+        let states = accumulators.into_states()?;
         let mut first = 0;
         for chunk in &keys {
+            let columns: Vec<ArrayRef> =
+                states.iter().map(|column| column.slice(first, chunk.len())).collect();
+            let values = self.codecs.values.encode(&columns, chunk.len())?;
+            match new {
+                true => self.write_new(chunk, &columns, &values, state)?,
+                false => state.put_many(chunk, &values)?,
+            }
+            first += chunk.len();
+        }
+        self.counts.rows_updated += total as u64;
+        Ok(Touched::new(keys, states))
+    }
+
+    /// The stored states of groups.
+    fn older(&self, keys: &[BinaryArray], state: &dyn StateStore) -> Result<Vec<States>> {
+        let mut older = Vec::new();
+        let mut first = 0;
+        for chunk in keys {
             let found = state.get_many(chunk)?;
             if found.null_count() < found.len() {
                 let groups = (0..found.len()).filter(|&i| found.is_valid(i)).map(|i| first + i);
@@ -85,20 +111,32 @@ impl Run {
             }
             first += chunk.len();
         }
-        let empty = Accumulators::new(&self.config.aggregates)?;
-        let mut accumulators = std::mem::replace(&mut self.accumulators, empty);
-        accumulators.merge_older(&older, total)?;
-        drop(older);
-        let states = accumulators.into_states()?;
-        let mut first = 0;
-        for chunk in &keys {
-            let columns: Vec<ArrayRef> =
-                states.iter().map(|column| column.slice(first, chunk.len())).collect();
-            state.put_many(chunk, &self.codecs.values.encode(&columns, chunk.len())?)?;
-            first += chunk.len();
+        Ok(older)
+    }
+
+    /// Stores groups that are new, but for a few: to look and to write is one.
+    fn write_new(
+        &self,
+        keys: &BinaryArray,
+        newer: &[ArrayRef],
+        values: &BinaryArray,
+        state: &mut dyn StateStore,
+    ) -> Result<()> {
+        let written = state.put_absent(keys, values)?;
+        let known = BooleanArray::new(!&written, None);
+        let count = known.true_count();
+        if count == 0 {
+            return Ok(());
         }
-        self.counts.rows_updated += total as u64;
-        Ok(Touched::new(keys, states))
+        let keys = filter(keys, &known)?;
+        let newer: Vec<ArrayRef> =
+            newer.iter().map(|column| filter(column, &known)).collect::<Result<_, _>>()?;
+        let older = self.codecs.values.decode(&state.get_many(keys.as_binary())?)?;
+        let groups: Vec<usize> = (0..count).collect();
+        let mut both = Accumulators::new(&self.config.aggregates)?;
+        both.merge(&older, &groups, count)?;
+        both.merge(&newer, &groups, count)?;
+        state.put_many(keys.as_binary(), &self.codecs.values.encode(&both.into_states()?, count)?)
     }
 
     fn note_size(&mut self, state: &dyn StateStore) {
@@ -106,6 +144,14 @@ impl Run {
         self.counts.rows_total = size.rows;
         self.counts.memory_bytes = size.memory_bytes;
     }
+}
+
+/// Whether most groups seem to have no stored state.
+fn are_new(keys: &[BinaryArray], state: &dyn StateStore) -> Result<bool> {
+    let Some(first) = keys.first() else { return Ok(true) };
+    let some = first.slice(0, first.len().min(PROBED));
+    let found = state.get_many(&some)?;
+    Ok(found.null_count() > some.len() / 2)
 }
 
 impl OperatorRun for Run {

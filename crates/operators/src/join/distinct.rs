@@ -47,6 +47,7 @@ impl Distinct {
         nulls: Option<&BooleanArray>,
     ) -> Result<Vec<u32>> {
         let mut found = Vec::with_capacity(keys.len());
+        self.numbers.reserve(keys.len(), |&(hash, _)| hash);
         for row in 0..keys.len() {
             let key = keys.value(row);
             let hash = xxh3_64(key);

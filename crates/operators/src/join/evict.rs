@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Runs that are read at once.
-const RUNS: usize = 32;
+const RUNS: usize = 128;
 /// Chunks of timed keys that are read at once.
 const CHUNKS: usize = 1024;
 
@@ -289,9 +289,8 @@ fn take_rows(
     around: &mut Around<'_>,
     state: &mut dyn StateStore,
 ) -> Result<()> {
-    let found = state.get_many(keys)?;
+    let found = state.take_many(keys)?;
     let mut out = Removed::new(side, around);
-    let mut gone = Bytes::default();
     let (mut kept_keys, mut kept) = (Bytes::default(), Bytes::default());
     // Keys with several chunks, and how many rows left them.
     let mut several: BTreeMap<(&[u8], &[u8]), u64> = BTreeMap::new();
@@ -309,31 +308,27 @@ fn take_rows(
                 count += 1;
             }
         }
-        if count == 0 {
-            continue;
-        }
         around.groups.add(key, -i64::from(count));
         out.rows += u64::from(count);
-        if number > 0 || header.chunks > 1 {
+        let is_several = number > 0 || header.chunks > 1;
+        if is_several && count > 0 {
             *several.entry((group, row_key)).or_default() += u64::from(count);
-            if number == 0 {
-                continue;
-            }
         }
         let left = header.rows - count;
-        if left == 0 {
-            gone.open().extend_from_slice(key);
-            gone.end()?;
-        } else {
+        if count == 0 || (is_several && number == 0) {
+            // As it was: the first of several chunks is brought up to date below.
+            kept.open().extend_from_slice(value);
+        } else if left > 0 {
             let (chunks, live) = if number == 0 { (1, u64::from(left)) } else { (0, 0) };
-            kept_keys.open().extend_from_slice(key);
-            kept_keys.end()?;
             put_rest(kept.open(), value, until, Header { chunks, live, rows: left })?;
-            kept.end()?;
+        } else {
+            continue;
         }
+        kept_keys.open().extend_from_slice(key);
+        kept_keys.end()?;
+        kept.end()?;
     }
     out.finish(around)?;
-    state.delete_many(&gone.take())?;
     state.put_many(&kept_keys.take(), &kept.take())?;
     for ((group, row_key), rows) in several {
         shrink(side, (group, row_key), rows, until, state)?;

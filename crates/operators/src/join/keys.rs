@@ -18,8 +18,9 @@ use arrow::array::BinaryArray;
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use fluvial_core::{Error, EventTime, KeyGroup, KeyRange, Result};
 
-/// Keys that one call to a store takes.
-pub(super) const PIECE: usize = 8192;
+/// Keys that one call to a store takes: many, so that a store that puts them in an order of its
+/// own has several for each place.
+pub(super) const PIECE: usize = 32_768;
 
 /// Bytes of a key group.
 pub(super) const GROUP_BYTES: usize = 2;

@@ -19,9 +19,7 @@ use fluvial_state::ValueCodec;
 /// Where the rows of one time are: group, time, key, chunk. In the order in which they are stored.
 type Times = Vec<(KeyGroup, i64, u32, u32)>;
 
-/// Values that are written in one call: many, so that a store that puts them in an order of its
-/// own has several for each place. Or so many bytes of them.
-const PUTS: usize = 4 * PIECE;
+/// Values that are written in one call: [`PIECE`], or so many bytes of them.
 const PUT_BYTES: usize = 64 << 20;
 
 /// Keys and values on their way into the state.
@@ -35,7 +33,7 @@ impl Puts {
     fn end(&mut self, state: &mut dyn StateStore) -> Result<()> {
         self.keys.end()?;
         self.values.end()?;
-        let is_full = self.keys.len() >= PUTS || self.values.bytes() >= PUT_BYTES;
+        let is_full = self.keys.len() >= PIECE || self.values.bytes() >= PUT_BYTES;
         if is_full { self.flush(state) } else { Ok(()) }
     }
 
