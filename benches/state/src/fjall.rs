@@ -1,0 +1,78 @@
+//! fjall: a commit syncs its journal, which it cannot do without.
+
+use crate::Contestant;
+use arrow::array::BinaryArray;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fluvial_core::KeyRange;
+use tempfile::TempDir;
+
+const CACHE_BYTES: u64 = 256 << 20;
+
+/// A database of one keyspace. It has no removal by range: keys are read and removed one by one.
+pub(crate) struct FjallContestant {
+    folder: TempDir,
+    open: Option<(Database, Keyspace)>,
+}
+
+impl FjallContestant {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = Some(open(&folder));
+        Self { folder, open }
+    }
+
+    fn parts(&self) -> &(Database, Keyspace) {
+        self.open.as_ref().expect("it is open between calls")
+    }
+}
+
+fn open(folder: &TempDir) -> (Database, Keyspace) {
+    let database = Database::builder(folder.path()).cache_size(CACHE_BYTES).open();
+    let database = database.expect("it opens");
+    let keyspace = database.keyspace("state", KeyspaceCreateOptions::default);
+    let keyspace = keyspace.expect("a keyspace");
+    (database, keyspace)
+}
+
+impl Contestant for FjallContestant {
+    fn put(&mut self, keys: &BinaryArray, values: &BinaryArray) {
+        let (database, keyspace) = self.parts();
+        let mut batch = database.batch();
+        for (key, value) in keys.iter().flatten().zip(values.iter().flatten()) {
+            batch.insert(keyspace, key, value);
+        }
+        batch.commit().expect("it is written");
+    }
+
+    fn get(&mut self, keys: &BinaryArray) -> usize {
+        let (_, keyspace) = self.parts();
+        let found = |key: &&[u8]| keyspace.get(key).expect("it is read").is_some();
+        keys.iter().flatten().filter(found).count()
+    }
+
+    fn scan(&mut self, range: &KeyRange) -> usize {
+        let (_, keyspace) = self.parts();
+        let entries = keyspace.range(range.start.clone()..range.end.clone());
+        entries.map(|entry| entry.into_inner().expect("it is read")).count()
+    }
+
+    fn evict(&mut self, ranges: &[KeyRange]) {
+        let (database, keyspace) = self.parts();
+        let mut batch = database.batch();
+        for range in ranges {
+            for entry in keyspace.range(range.start.clone()..range.end.clone()) {
+                batch.remove(keyspace, entry.key().expect("it is read"));
+            }
+        }
+        batch.commit().expect("it is removed");
+    }
+
+    fn commit(&mut self) {
+        self.parts().0.persist(PersistMode::SyncAll).expect("it syncs");
+    }
+
+    fn reopen(&mut self) {
+        self.open = None;
+        self.open = Some(open(&self.folder));
+    }
+}
