@@ -72,7 +72,7 @@ impl Contestant for RocksContestant {
     }
 
     fn get_each(&mut self, keys: &BinaryArray) -> usize {
-        let found = |key| self.db().get_pinned(key).expect("it is read").is_some();
+        let found = |key: &[u8]| self.db().get_pinned(key).expect("it is read").is_some();
         keys.iter().flatten().filter(|key| found(key)).count()
     }
 
@@ -94,6 +94,7 @@ impl Contestant for RocksContestant {
         let checkpoint = Checkpoint::new(self.db()).expect("a checkpoint");
         let place = |commit: usize| self.folder.path().join(format!("checkpoint-{commit}"));
         checkpoint.create_checkpoint(place(self.commits)).expect("a checkpoint");
+        drop(checkpoint);
         if let Some(older) = self.commits.checked_sub(1) {
             let _ = std::fs::remove_dir_all(place(older));
         }
