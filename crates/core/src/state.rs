@@ -249,7 +249,8 @@ pub enum Change {
 /// 4. *Replayable.* Committing the same writes over the same base twice gives snapshots with
 ///    equal contents; both stay usable.
 /// 5. *Retention.* `retain(live)` deletes only what no snapshot in `live` needs and what is
-///    older than the oldest of them; snapshots newer than that may be attempts in flight.
+///    older than the oldest of them; snapshots newer than that may be attempts in flight, made
+///    from a live one or from one another.
 /// 6. *Damage is found.* Any cut or flipped byte of any object makes `open` fail with `Corrupt`
 ///    (or the reads after it, for a lazy store), never with other contents.
 /// 7. *Gone is said.* Opening a snapshot whose objects are gone is `NotFound`.

@@ -43,31 +43,44 @@ pub(super) fn events(
     vec(prop_oneof![9 => batch, 2 => Just(Event::Restart), retains => retain], 1..20)
 }
 
+/// A version, and which one it was made from.
+struct Made {
+    version: Version,
+    /// Tells versions of one number apart.
+    attempt: usize,
+    parent: usize,
+}
+
 /// A query's state and all its versions.
 struct Query<'a> {
     make: Make<'a>,
     disk: Disk,
     backend: Box<dyn StateBackend>,
-    versions: Vec<Version>,
+    versions: Vec<Made>,
+    attempts: usize,
 }
 
 impl<'a> Query<'a> {
     fn new(make: Make<'a>) -> Self {
         let disk = Disk::new();
         let backend = make(disk.process().store());
-        Self { make, disk, backend, versions: vec![Version::genesis()] }
+        let genesis = Made { version: Version::genesis(), attempt: 0, parent: 0 };
+        Self { make, disk, backend, versions: vec![genesis], attempts: 0 }
     }
 
     async fn happen(&mut self, event: &Event) {
         match event {
             Event::Batch { at, cuts, writes, end } => {
                 let at = at.map_or(self.versions.len() - 1, |at| at.index(self.versions.len()));
-                let base = &self.versions[at];
+                let Made { version: base, attempt: parent, .. } = &self.versions[at];
                 if *end == End::Drop {
                     seal(self.backend.as_ref(), base, cuts, writes).await.expect("a batch");
                 } else {
                     let next = step(self.backend.as_ref(), base, cuts, writes).await;
-                    self.versions.push(next.expect("a version"));
+                    self.attempts += 1;
+                    let (attempt, parent) = (self.attempts, *parent);
+                    let version = next.expect("a version");
+                    self.versions.push(Made { version, attempt, parent });
                 }
             }
             Event::Restart => {
@@ -81,22 +94,29 @@ impl<'a> Query<'a> {
     async fn retain(&mut self, live: &[Index]) {
         let live: Vec<usize> = live.iter().map(|at| at.index(self.versions.len())).collect();
         let live: Vec<usize> =
-            live.into_iter().filter(|at| self.versions[*at].number.0 > 0).collect();
-        let Some(oldest) = live.iter().map(|at| self.versions[*at].number).min() else { return };
-        let snapshots: Vec<_> =
-            live.iter().flat_map(|at| self.versions[*at].snapshots.clone()).collect();
+            live.into_iter().filter(|at| self.versions[*at].version.number.0 > 0).collect();
+        let number = |at: &usize| self.versions[*at].version.number;
+        let Some(oldest) = live.iter().map(number).min() else { return };
+        let snapshots = live.iter().flat_map(|at| self.versions[*at].version.snapshots.clone());
+        let snapshots: Vec<_> = snapshots.collect();
         self.backend.retain(&snapshots).await.expect("retaining");
-        // What is older and not live may be gone from here on. Nobody opens it any more.
-        let mut at = 0;
-        self.versions.retain(|version| {
+        // What is older and not live may be gone from here on, and so may what was made from it:
+        // versions may share files. An attempt in flight is made from what is live.
+        let (mut at, mut there) = (0, vec![0]);
+        self.versions.retain(|Made { version, attempt, parent }| {
             at += 1;
-            live.contains(&(at - 1)) || version.number >= oldest
+            let in_flight = version.number >= oldest && there.contains(parent);
+            let stays = *attempt == 0 || live.contains(&(at - 1)) || in_flight;
+            if stays {
+                there.push(*attempt);
+            }
+            stays
         });
     }
 
     /// Every version shows what it must.
     async fn check(&self) {
-        for version in &self.versions {
+        for Made { version, .. } in &self.versions {
             let number = version.number;
             let shown = show(self.backend.as_ref(), version).await.expect("a version");
             assert_eq!(shown, version.contents, "version {number}");
