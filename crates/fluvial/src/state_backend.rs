@@ -32,6 +32,8 @@ pub(crate) type OpenBackend = dyn Fn(StatePlace) -> Result<Arc<dyn StateBackend>
 pub(crate) struct Shared {
     /// The memory that state may take, as it was set last.
     budget: Mutex<Option<Arc<Budget>>>,
+    #[cfg(feature = "lsm")]
+    lsm_budget: Mutex<Option<Arc<fluvial_state_lsm::Budget>>>,
 }
 
 impl Shared {
@@ -41,6 +43,19 @@ impl Shared {
         match budget.as_ref().filter(|budget| budget.max() == max) {
             Some(same) => Arc::clone(same),
             None => Arc::clone(budget.insert(Arc::new(Budget::new(max, "state.memory")))),
+        }
+    }
+
+    /// The same for the log-structured backend.
+    #[cfg(feature = "lsm")]
+    fn lsm_budget(&self, max: u64) -> Arc<fluvial_state_lsm::Budget> {
+        let mut budget = self.lsm_budget.lock().unwrap_or_else(PoisonError::into_inner);
+        match budget.as_ref().filter(|budget| budget.max() == max) {
+            Some(same) => Arc::clone(same),
+            None => {
+                let new = fluvial_state_lsm::Budget::new(max, "state.memory");
+                Arc::clone(budget.insert(Arc::new(new)))
+            }
         }
     }
 }
@@ -103,16 +118,17 @@ fn of_kind(
         #[cfg(feature = "lsm")]
         (StateBackendKind::Lsm, _) => {
             let defaults = fluvial_state_lsm::Settings::default();
-            let memory_bytes = session.settings().state_memory.unwrap_or(defaults.memory_bytes);
-            let settings = fluvial_state_lsm::Settings { memory_bytes, ..defaults };
-            let StatePlace { store, folder, run, .. } = place;
-            Ok(Arc::new(match tokio::runtime::Handle::try_current() {
+            let memory = session.settings().state_memory.unwrap_or(defaults.memory_bytes);
+            let budget = session.state_shared().lsm_budget(memory);
+            let StatePlace { store, folder, run, owner } = place;
+            let backend = match tokio::runtime::Handle::try_current() {
                 // Runs are merged beside the batches.
-                Ok(runtime) => Lsm::with_spawn(store, folder, run, settings, move |task| {
+                Ok(runtime) => Lsm::with_spawn(store, folder, run, defaults, move |task| {
                     runtime.spawn(task);
                 }),
-                Err(_) => Lsm::new(store, folder, run, settings),
-            }))
+                Err(_) => Lsm::new(store, folder, run, defaults),
+            };
+            Ok(Arc::new(backend.within(budget, owner)))
         }
         (StateBackendKind::Own, Some(open)) => open(place),
         (StateBackendKind::Own, None) => Err(Error::invalid(

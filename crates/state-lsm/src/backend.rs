@@ -1,6 +1,7 @@
 //! The backend.
 
 use crate::background;
+use crate::budget::Budget;
 use crate::compaction;
 use crate::load::Parts;
 use crate::manifest::{Manifest, ManifestRun};
@@ -63,6 +64,18 @@ impl Lsm {
         Self { shared: Arc::new(shared) }
     }
 
+    /// The same within a budget, which others may share. `owner` says in errors whose state it is:
+    /// `query clicks`.
+    ///
+    /// # Panics
+    ///
+    /// If a store was opened before.
+    #[must_use]
+    pub fn within(self, budget: Arc<Budget>, owner: impl Into<String>) -> Self {
+        let shared = Arc::try_unwrap(self.shared).expect("nothing was opened yet");
+        Self { shared: Arc::new(shared.within(budget, owner.into())) }
+    }
+
     /// How often the local cache failed; each time the object store was asked instead.
     pub fn local_cache_failures(&self) -> u64 {
         self.shared.disk.as_ref().map_or(0, crate::disk::DiskCache::failures)
@@ -73,7 +86,7 @@ impl Lsm {
         self.shared.jobs.count()
     }
 
-    /// Bytes of memory held for all stores: what batches have written, blocks, indexes, filters.
+    /// Bytes that are held of its budget, by this backend and others.
     pub fn memory_bytes(&self) -> u64 {
         self.shared.budget.used()
     }
@@ -213,6 +226,8 @@ impl StateBackend for Lsm {
             overlay: Overlay::default(),
             whole,
             pins: Vec::new(),
+            pinned: 0,
+            fetched: Overlay::default(),
             known: RefCell::default(),
             charge: shared.budget.charge(0),
             shared: Arc::clone(shared),

@@ -186,7 +186,7 @@ async fn create(shared: &Shared, mut built: Built, mut object: ObjectName) -> Re
         // A name that is taken is our own lost acknowledgement.
         let Run { meta, tail, filter, .. } =
             Arc::try_unwrap(run).map_err(|_| crate::objects::damaged("a run is shared"))?;
-        built = Built { bytes: Vec::new(), meta, tail, filter, blocks };
+        built = Built { bytes: Vec::new(), meta, tail, filter, blocks, _charge: None };
         object = shared.name(version);
     }
 }

@@ -1,12 +1,14 @@
 //! Makes runs from entries in key order.
 
 use crate::block::{Block, BlockBuilder, Kind, put_packed};
+use crate::budget::{Budget, Charge};
 use crate::codec::common;
 use crate::filter::Filter;
 use crate::index::{BlockInfo, GroupStats, Index, RunIndex};
 use crate::manifest::{RunMeta, middle};
 use crate::settings::Settings;
 use fluvial_core::{KeyGroup, KeyRange, KeyRanges};
+use std::sync::Arc;
 
 /// Bounds of keys longer than this are cut: manifests stay small.
 const BOUND_BYTES: usize = 64;
@@ -47,6 +49,7 @@ pub(crate) struct RunBuilder {
     last: Vec<u8>,
     low_middle: Vec<u8>,
     high_middle: Vec<u8>,
+    charge: Option<Charge>,
 }
 
 /// A run that is not stored yet.
@@ -60,6 +63,8 @@ pub(crate) struct Built {
     pub(crate) filter: Filter,
     /// Its first blocks, or all.
     pub(crate) blocks: Vec<Block>,
+    /// What of it is paid for until it is published.
+    pub(crate) _charge: Option<Charge>,
 }
 
 impl RunBuilder {
@@ -81,7 +86,13 @@ impl RunBuilder {
             last: Vec::new(),
             low_middle: Vec::new(),
             high_middle: Vec::new(),
+            charge: None,
         }
+    }
+
+    /// The same, which takes the memory of what it makes from a budget.
+    pub(crate) fn within(self, budget: &Arc<Budget>) -> Self {
+        Self { charge: Some(budget.charge(self.filter.held())), ..self }
     }
 
     /// Adds an entry. Keys come in order, each once, and have groups.
@@ -146,6 +157,10 @@ impl RunBuilder {
             self.kept += block.held();
             self.blocks.push(block);
         }
+        if let Some(charge) = &mut self.charge {
+            charge.resize(self.kept + self.data.capacity() + self.filter.held());
+            charge.budget().make_room();
+        }
     }
 
     /// Ends the run, which says of `gone` that it is no more in older ones. `None` if it has
@@ -182,6 +197,6 @@ impl RunBuilder {
             low_middle: self.low_middle,
             high_middle: self.high_middle,
         };
-        Some(Built { bytes, meta, tail, filter, blocks: self.blocks })
+        Some(Built { bytes, meta, tail, filter, blocks: self.blocks, _charge: self.charge })
     }
 }

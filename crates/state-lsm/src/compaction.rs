@@ -75,7 +75,8 @@ pub(crate) async fn merge(
     let mut merge = Merge::new(cursors.collect());
     let mut ahead: BTreeMap<(usize, u32), Arc<HeldBlock>> = BTreeMap::new();
     let entries: u64 = runs.iter().map(|live| live.run.meta.entries).sum();
-    let mut builder = RunBuilder::new(&shared.settings, entries as usize);
+    let builder = RunBuilder::new(&shared.settings, entries as usize);
+    let mut builder = builder.within(&shared.budget);
     let mut since = 0u64;
     loop {
         let found = merge.advance(&mut |run, block| {

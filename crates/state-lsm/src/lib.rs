@@ -39,7 +39,6 @@ mod block;
 mod budget;
 mod builder;
 mod codec;
-mod column;
 mod compaction;
 mod disk;
 mod filter;
@@ -51,6 +50,7 @@ mod manifest;
 mod merge;
 mod objects;
 mod overlay;
+mod prefetch;
 mod run;
 mod seal;
 mod settings;
@@ -63,6 +63,7 @@ mod verify;
 mod version;
 
 pub use backend::Lsm;
+pub use budget::Budget;
 pub use inspect::{
     ManifestSummary, RunSummary, TokenSummary, inspect_block, inspect_index, inspect_manifest,
     inspect_packed, inspect_token,

@@ -18,7 +18,7 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
 }
 
 /// Some keys of a column, in order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Asked<'k> {
     pub(crate) keys: &'k BinaryArray,
     rows: Vec<Row>,
@@ -46,6 +46,11 @@ impl<'k> Asked<'k> {
         }
         Self { keys, rows }
     }
+
+    /// The same in pieces of so many keys.
+    pub(crate) fn pieces(&self, length: usize) -> impl Iterator<Item = Asked<'k>> {
+        self.rows.chunks(length).map(|rows| Asked { keys: self.keys, rows: rows.to_vec() })
+    }
 }
 
 /// What became of a key.
@@ -53,6 +58,8 @@ impl<'k> Asked<'k> {
 pub(crate) enum Answer {
     /// Its value: bytes of the block of that number.
     Value(u32, Range<u32>),
+    /// Its value was copied out before.
+    Fetched,
     /// There is none.
     Absent,
     /// A block that may have it is not in memory: that of this run.

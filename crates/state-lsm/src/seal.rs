@@ -2,8 +2,9 @@
 
 use crate::block::Kind;
 use crate::builder::{Built, RunBuilder};
-use crate::lookup::{Answer, Asked, OnUnread, hash, look_up};
+use crate::lookup::hash;
 use crate::overlay::{Below, Overlay};
+use crate::prefetch::look_up_all;
 use crate::run::{HeldBlock, Run};
 use crate::settings::Settings;
 use crate::shared::Shared;
@@ -11,7 +12,6 @@ use crate::version::Version;
 use arrow::array::{Array, BinaryArray};
 use bytes::Bytes;
 use fluvial_core::{KeyGroupRange, KeyRanges, Result};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 /// A run of the next version.
@@ -89,22 +89,11 @@ impl Draft {
         };
         let unknown = overlay.unknown_keys();
         let keys: BinaryArray = unknown.iter().map(|key| Some(key.as_slice())).collect();
-        let asked = || {
-            let rows = (0..keys.len()).map(|at| (at as u32, hash(keys.value(at))));
-            Asked::new(&keys, rows)
-        };
-        let mut missing: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
-        let close = look_up(&base, &overlay.gone, asked(), OnUnread::GoOn, |_, answer| {
-            if let Answer::Unread { run, block } = answer {
-                missing.entry(run).or_default().insert(block);
-            }
-        });
-        let brought = shared.bring(&base, missing).await?;
         let mut has = vec![false; keys.len()];
-        look_up(&base, &overlay.gone, asked(), OnUnread::Stop, |at, answer| {
-            has[at as usize] = matches!(answer, Answer::Value(..));
-        });
-        drop((close, brought));
+        look_up_all(shared, &base, &overlay.gone, &keys, |at, value| {
+            has[at as usize] = value.is_some();
+        })
+        .await?;
         for (key, has) in unknown.iter().zip(has) {
             overlay.resolve(hash(key), key, has);
         }

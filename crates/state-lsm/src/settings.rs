@@ -7,9 +7,8 @@ pub use crate::disk::LocalCache;
 /// has the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of memory for all stores of the process together: what batches write until their
-    /// commit, blocks, indexes and filters. Blocks are dropped to stay below it; what a batch needs
-    /// at once may pass it.
+    /// Bytes of memory for all stores of the backend, unless [`Lsm::within`](crate::Lsm::within)
+    /// gives it a [`Budget`](crate::Budget) that backends share.
     pub memory_bytes: u64,
     /// Bytes of a block before compression (`block_size`). Larger ones compress better and make
     /// single reads slower.

@@ -3,7 +3,7 @@
 use crate::background::{Jobs, Spawn};
 use crate::budget::{Budget, lock};
 use crate::disk::DiskCache;
-use crate::load::Parts;
+use crate::load::{self, Parts};
 use crate::manifest::{Manifest, RunMeta};
 use crate::objects::{Objects, PARALLEL};
 use crate::run::{HeldBlock, Run, RunKey};
@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) objects: Objects,
     pub(crate) settings: Settings,
     pub(crate) budget: Arc<Budget>,
+    /// Whose state it is, for errors: `query clicks`.
+    pub(crate) owner: String,
     pub(crate) run: RunId,
     pub(crate) jobs: Jobs,
     pub(crate) disk: Option<DiskCache>,
@@ -53,7 +55,8 @@ impl Shared {
         Self {
             objects,
             disk: settings.local_cache.clone().map(DiskCache::new),
-            budget: Budget::new(settings.memory_bytes),
+            budget: Arc::new(Budget::new(settings.memory_bytes, "Settings::memory_bytes")),
+            owner: String::new(),
             settings,
             run,
             jobs: Jobs::new(spawn),
@@ -64,6 +67,12 @@ impl Shared {
             runs: Mutex::default(),
             reach: Mutex::default(),
         }
+    }
+
+    /// The same within a budget.
+    pub(crate) fn within(mut self, budget: Arc<Budget>, owner: String) -> Self {
+        self.settings.memory_bytes = budget.max();
+        Self { budget, owner, ..self }
     }
 
     /// The name of an object that this process has given to no other.
@@ -217,7 +226,7 @@ impl Shared {
         if let Some(version) = self.version(id, groups, name) {
             return Ok(version);
         }
-        let version = Arc::new(parts.load(self, groups).await?);
+        let version = Arc::new(load::version(self, parts, groups).await?);
         self.keep(id, groups, name.to_owned(), &version);
         Ok(version)
     }

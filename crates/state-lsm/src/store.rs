@@ -1,7 +1,6 @@
 //! An open store.
 
 use crate::budget::Charge;
-use crate::column::Column;
 use crate::lookup::{Answer, Asked, Blocks, OnUnread, hash, look_up};
 use crate::merge::{Merge, RunCursor, Source};
 use crate::overlay::{Below, Overlay};
@@ -17,8 +16,8 @@ use fluvial_core::{
     Change, Entries, Error, KeyGroup, KeyGroupRange, KeyRange, Prefetch, Result, SealedStore,
     StateStore, StateVersion, StoreId, StoreSize,
 };
+use fluvial_state::Column;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,8 +41,11 @@ pub(crate) struct LsmStore {
     pub(crate) overlay: Overlay,
     /// Runs that stay in memory as a whole; if all do, nothing need be prefetched.
     pub(crate) whole: Vec<WholeRun>,
-    /// Blocks that must stay in memory.
+    /// Blocks that must stay in memory, and their bytes.
     pub(crate) pins: Vec<Arc<HeldBlock>>,
+    pub(crate) pinned: usize,
+    /// Values of the version that were copied out of their blocks.
+    pub(crate) fetched: Overlay,
     /// The last keys that were read, and which of them had values: those are often written next.
     pub(crate) known: RefCell<Option<(BinaryArray, BooleanBuffer)>>,
     pub(crate) charge: Charge,
@@ -55,6 +57,7 @@ pub(crate) struct LsmStore {
 enum Place {
     Nowhere,
     Written,
+    Fetched,
     Stored(u32, Range<u32>),
 }
 
@@ -95,10 +98,16 @@ impl LsmStore {
         assert_eq!(values.null_count(), 0, "a state value is not null");
     }
 
-    /// Takes note of the memory that the writes need.
-    fn weigh(&mut self) {
-        self.charge.resize(self.overlay.held());
-        self.charge.budget().make_room();
+    /// Bytes of what the batch wrote and of what was copied out for it.
+    fn own(&self) -> usize {
+        self.overlay.held() + self.fetched.held()
+    }
+
+    /// Takes note of the memory that the batch needs, and looks for room.
+    pub(crate) fn weigh(&mut self) -> Result<()> {
+        let own = self.own();
+        self.charge.resize(own);
+        self.shared.budget.check(own + self.pinned, &self.id, &self.shared.owner)
     }
 
     /// Looks for keys of which the batch says nothing.
@@ -106,10 +115,18 @@ impl LsmStore {
         &self,
         keys: &BinaryArray,
         hashes: &[u64],
-        tell: impl FnMut(u32, Answer),
+        mut tell: impl FnMut(u32, Answer),
     ) -> Blocks {
-        let rows = hashes.iter().enumerate();
-        let rows = rows.filter(|(at, hash)| !self.overlay.has(**hash, keys.value(*at)));
+        let rows = hashes.iter().enumerate().filter(|(at, hash)| {
+            let key = keys.value(*at);
+            if self.overlay.has(**hash, key) {
+                return false;
+            }
+            let fetched = self.fetched(**hash, key);
+            let is_left = fetched.is_none();
+            fetched.into_iter().for_each(|answer| tell(*at as u32, answer));
+            is_left
+        });
         let asked = Asked::new(keys, rows.map(|(at, hash)| (at as u32, *hash)));
         look_up(&self.base, &self.overlay.gone, asked, OnUnread::Stop, tell)
     }
@@ -128,7 +145,7 @@ impl LsmStore {
         }
         self.look_below(keys, hashes, |at, answer| {
             below[at as usize] = match answer {
-                Answer::Value(..) => Below::Has,
+                Answer::Value(..) | Answer::Fetched => Below::Has,
                 Answer::Absent => Below::HasNot,
                 Answer::Unread { .. } => Below::Unknown,
             };
@@ -138,60 +155,6 @@ impl LsmStore {
 
     fn hashes(keys: &BinaryArray) -> Vec<u64> {
         (0..keys.len()).map(|at| hash(keys.value(at))).collect()
-    }
-
-    /// The blocks that reads of `what` may need: those that are close, and by run those that are
-    /// not.
-    fn needed(
-        &self,
-        what: &Prefetch,
-        close: &mut Vec<Arc<HeldBlock>>,
-        missing: &mut BTreeMap<usize, BTreeSet<u32>>,
-    ) {
-        match what {
-            Prefetch::Nothing => {}
-            Prefetch::Each(all) => all.iter().for_each(|one| self.needed(one, close, missing)),
-            Prefetch::Keys(keys) => {
-                let rows = (0..keys.len()).filter(|at| keys.is_valid(*at));
-                let rows = rows.map(|at| (at as u32, hash(keys.value(at))));
-                let asked = Asked::new(keys, rows);
-                let gone = &self.overlay.gone;
-                let blocks = look_up(&self.base, gone, asked, OnUnread::GoOn, |_, answer| {
-                    if let Answer::Unread { run, block } = answer {
-                        missing.entry(run).or_default().insert(block);
-                    }
-                });
-                close.extend(blocks.0);
-            }
-            Prefetch::Ranges(ranges) => {
-                for range in ranges {
-                    let range = range.within(self.groups);
-                    for piece in self.overlay.gone.outside(&range) {
-                        self.needed_range(&piece, close, missing);
-                    }
-                }
-            }
-        }
-    }
-
-    fn needed_range(
-        &self,
-        range: &KeyRange,
-        close: &mut Vec<Arc<HeldBlock>>,
-        missing: &mut BTreeMap<usize, BTreeSet<u32>>,
-    ) {
-        for (run, live) in self.base.runs.iter().enumerate() {
-            for piece in live.shown(range) {
-                for block in live.run.tail.index.blocks_in(&piece) {
-                    match live.run.block(block) {
-                        Ok(held) => close.push(held),
-                        Err(Unread) => {
-                            missing.entry(run).or_default().insert(block);
-                        }
-                    }
-                }
-            }
-        }
     }
 
     /// Sources of a scan, newest first. `lists` are those of the writes.
@@ -218,16 +181,20 @@ impl LsmStore {
             return Ok(());
         }
         let keys: BinaryArray = unknown.iter().map(|key| Some(key.as_slice())).collect();
-        let rows = (0..keys.len()).map(|at| (at as u32, hash(keys.value(at))));
-        let mut answers = vec![None; keys.len()];
-        let asked = Asked::new(&keys, rows);
+        let hashes = Self::hashes(&keys);
+        let mut answers: Vec<_> =
+            (0..keys.len()).map(|at| self.fetched(hashes[at], keys.value(at))).collect();
+        let rows = hashes.iter().enumerate().filter(|(at, _)| answers[*at].is_none());
+        let asked = Asked::new(&keys, rows.map(|(at, hash)| (at as u32, *hash)));
         look_up(&self.base, &self.overlay.gone, asked, OnUnread::Stop, |at, answer| {
-            answers[at as usize] = match answer {
-                Answer::Value(..) => Some(true),
-                Answer::Absent => Some(false),
-                Answer::Unread { .. } => None,
-            };
+            answers[at as usize] = Some(answer);
         });
+        let answers = answers.into_iter().map(|answer| match answer? {
+            Answer::Value(..) | Answer::Fetched => Some(true),
+            Answer::Absent => Some(false),
+            Answer::Unread { .. } => None,
+        });
+        let answers: Vec<_> = answers.collect();
         for (key, has) in unknown.iter().zip(answers) {
             let has = has.ok_or_else(|| not_prefetched(&self.id))?;
             self.overlay.resolve(hash(key), key, has);
@@ -254,12 +221,8 @@ impl StateStore for LsmStore {
         if self.is_local() {
             return Ok(());
         }
-        let (mut close, mut missing) = (Vec::new(), BTreeMap::new());
-        self.needed(what, &mut close, &mut missing);
-        self.pins.append(&mut close);
-        let brought = self.shared.bring(&self.base, missing).await;
-        self.pins.extend(brought.map_err(|error| error.at(format_args!("state of {}", self.id)))?);
-        Ok(())
+        let brought = self.bring(what).await;
+        brought.map_err(|error| error.at(format_args!("state of {}", self.id)))
     }
 
     fn get_many(&self, keys: &BinaryArray) -> Result<BinaryArray> {
@@ -276,20 +239,21 @@ impl StateStore for LsmStore {
         let mut unread = false;
         let blocks = self.look_below(keys, &hashes, |at, answer| match answer {
             Answer::Value(block, value) => places[at as usize] = Place::Stored(block, value),
+            Answer::Fetched => places[at as usize] = Place::Fetched,
             Answer::Absent => {}
             Answer::Unread { .. } => unread = true,
         });
         if unread {
             return Err(not_prefetched(&self.id));
         }
-        let mut column = Column::new(keys.len());
+        let mut column = Column::new(keys.len(), 0);
         for (at, place) in places.iter().enumerate() {
+            let of = |overlay| Overlay::get(overlay, hashes[at], keys.value(at))?.value;
             column.push(match place {
                 Place::Nowhere => None,
                 Place::Stored(block, value) => Some(blocks.value(*block, value)),
-                Place::Written => {
-                    self.overlay.get(hashes[at], keys.value(at)).and_then(|write| write.value)
-                }
+                Place::Written => of(&self.overlay),
+                Place::Fetched => of(&self.fetched),
             })?;
         }
         let found = column.finish();
@@ -301,7 +265,7 @@ impl StateStore for LsmStore {
     }
 
     fn scan(&self, range: &KeyRange, limit: usize) -> Result<Entries> {
-        let (mut keys, mut values) = (Column::new(0), Column::new(0));
+        let (mut keys, mut values) = (Column::new(0, 0), Column::new(0, 0));
         let range = range.within(self.groups);
         let order = self.overlay.ordered();
         let mut merge = Merge::new(self.sources(&range, &order.lists));
@@ -336,8 +300,7 @@ impl StateStore for LsmStore {
         for at in 0..keys.len() {
             self.overlay.put(hashes[at], keys.value(at), values.value(at), below[at]);
         }
-        self.weigh();
-        Ok(())
+        self.weigh()
     }
 
     fn put_absent(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<BooleanBuffer> {
@@ -359,7 +322,7 @@ impl StateStore for LsmStore {
             }
             is_absent
         });
-        self.weigh();
+        self.weigh()?;
         Ok(written)
     }
 
@@ -371,8 +334,7 @@ impl StateStore for LsmStore {
         for at in 0..keys.len() {
             self.overlay.delete(hashes[at], keys.value(at), below[at]);
         }
-        self.weigh();
-        Ok(())
+        self.weigh()
     }
 
     fn delete_range(&mut self, range: &KeyRange) -> Result<u64> {
@@ -397,14 +359,14 @@ impl StateStore for LsmStore {
         if total > 0 {
             self.known.take();
             self.overlay.delete_range(&range, below.into_iter(), total);
-            self.weigh();
+            // Less is held than before, whatever others hold.
+            self.charge.resize(self.own());
         }
         u64::try_from(total).map_err(|_| crate::objects::damaged("keys were counted wrong"))
     }
 
     fn size(&self) -> StoreSize {
-        let held: usize = self.pins.iter().map(|held| held.block.held()).sum();
-        let memory_bytes = (self.overlay.held() + held) as u64;
+        let memory_bytes = (self.own() + self.pinned) as u64;
         StoreSize { rows: rows(&self.base, &self.overlay), memory_bytes }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::budget::{Account, Budget, Taken};
 use crate::cache::Cache;
-use crate::load::Parts;
+use crate::load::{self, Parts};
 use crate::objects::{Created, Objects};
 use crate::overlay::Overlay;
 use crate::pack::Sealed;
@@ -77,7 +77,7 @@ impl MemoryBackend {
         if let Some(table) = self.cache.get(id, groups, name) {
             return Ok(table);
         }
-        let table = Arc::new(parts.load(&self.objects, id, groups).await?);
+        let table = Arc::new(load::table(&self.objects, id, parts, groups).await?);
         self.cache.keep(id, groups, name, &table);
         Ok(table)
     }

@@ -9,12 +9,13 @@ use crate::settings::Settings;
 use crate::table::Table;
 use crate::token::Token;
 use arrow::array::{Array, BinaryArray};
-use arrow::buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::BooleanBuffer;
 use async_trait::async_trait;
 use fluvial_core::{
-    Change, Entries, Error, KeyGroup, KeyGroupRange, KeyRange, Prefetch, Result, SealedStore,
-    StateStore, StateVersion, StoreId, StoreSize,
+    Change, Entries, KeyGroup, KeyGroupRange, KeyRange, Prefetch, Result, SealedStore, StateStore,
+    StateVersion, StoreId, StoreSize,
 };
+use fluvial_state::Column;
 use std::sync::Arc;
 
 /// A chain of a full frame and deltas may be so many times as long as a full frame would be now:
@@ -117,8 +118,8 @@ impl StateStore for MemoryStore {
     fn get_many(&self, keys: &BinaryArray) -> Result<BinaryArray> {
         assert_eq!(keys.null_count(), 0, "a state key is not null");
         let values = self.overlay.get_many(&self.base, keys);
-        let mut found = Column::new(keys.len());
-        found.bytes.reserve_exact(values.iter().flatten().map(|value| value.len()).sum());
+        let bytes = values.iter().flatten().map(|value| value.len()).sum();
+        let mut found = Column::new(keys.len(), bytes);
         for value in values {
             found.push(value)?;
         }
@@ -126,7 +127,7 @@ impl StateStore for MemoryStore {
     }
 
     fn scan(&self, range: &KeyRange, limit: usize) -> Result<Entries> {
-        let (mut keys, mut values) = (Column::new(0), Column::new(0));
+        let (mut keys, mut values) = (Column::new(0, 0), Column::new(0, 0));
         let mut full = Ok(());
         let range = range.within(self.groups);
         self.overlay.scan(&self.base, &range, limit, |key, value| {
@@ -203,39 +204,5 @@ impl StateStore for MemoryStore {
         };
         let (id, groups, base) = (self.id, self.groups, self.version);
         Ok(SealedStore { id, groups, base, rows, change })
-    }
-}
-
-/// A binary column being made.
-struct Column {
-    offsets: Vec<i32>,
-    bytes: Vec<u8>,
-    valid: Vec<bool>,
-}
-
-impl Column {
-    fn new(rows: usize) -> Self {
-        let mut offsets = Vec::with_capacity(rows + 1);
-        offsets.push(0);
-        Self { offsets, bytes: Vec::new(), valid: Vec::with_capacity(rows) }
-    }
-
-    fn push(&mut self, value: Option<&[u8]>) -> Result<()> {
-        self.bytes.extend_from_slice(value.unwrap_or_default());
-        self.valid.push(value.is_some());
-        let end = i32::try_from(self.bytes.len()).map_err(|_| {
-            Error::invalid("state of one read takes over 2 GiB: read fewer keys at once")
-        })?;
-        self.offsets.push(end);
-        Ok(())
-    }
-
-    fn finish(self) -> BinaryArray {
-        let nulls = Some(NullBuffer::from(self.valid)).filter(|nulls| nulls.null_count() > 0);
-        BinaryArray::new(
-            OffsetBuffer::new(ScalarBuffer::from(self.offsets)),
-            self.bytes.into(),
-            nulls,
-        )
     }
 }

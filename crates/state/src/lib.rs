@@ -1,10 +1,12 @@
-//! What stateful operators build on: the key codec, the value codec and key ranges.
+//! What stateful operators and state backends build on: the key codec, the value codec, and parts of snapshots.
 //!
 //! A [`KeyCodec`] turns key columns into state keys, and a [`ValueCodec`] turns columns into
 //! state values; both work on whole columns and both ways. One key codec is used for hashing,
 //! partitioning, storing and ordering, so that a key is always found where it was put.
 //!
-//! This crate knows no store: it makes the bytes that a [`fluvial_core::StateStore`] holds.
+//! Operators make with them the bytes that a [`fluvial_core::StateStore`] holds. For who makes such a
+//! store there are [`Parts`], the snapshots that a range of key groups is opened from, and [`Column`].
+//! This crate knows no store itself.
 //!
 //! ```
 //! use arrow::array::{ArrayRef, Int64Array, StringArray};
@@ -27,11 +29,15 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod column;
 mod key;
+mod parts;
 mod plain;
 #[cfg(test)]
 mod testing;
 mod value;
 
+pub use column::Column;
 pub use key::{DecodedKeys, EncodedKeys, KEY_FORMAT, KeyCodec, KeyLayout};
+pub use parts::Parts;
 pub use value::{VALUE_FORMAT, ValueCodec, varint};

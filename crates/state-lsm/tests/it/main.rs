@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod budget;
 mod fixtures;
 mod histories;
 mod inputs;

@@ -4,20 +4,20 @@ use arrow::array::BinaryArray;
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use fluvial_core::{Error, Result};
 
-/// A binary column being made.
+/// A binary column being made, for backends: what they read has no bound of its own.
 #[derive(Debug)]
-pub(crate) struct Column {
+pub struct Column {
     offsets: Vec<i32>,
     bytes: Vec<u8>,
     valid: Vec<bool>,
 }
 
 impl Column {
-    /// An empty one, with room for so many rows.
-    pub(crate) fn new(rows: usize) -> Self {
+    /// An empty one, with room for so many rows of so many bytes together.
+    pub fn new(rows: usize, bytes: usize) -> Self {
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);
-        Self { offsets, bytes: Vec::new(), valid: Vec::with_capacity(rows) }
+        Self { offsets, bytes: Vec::with_capacity(bytes), valid: Vec::with_capacity(rows) }
     }
 
     /// Adds a row.
@@ -25,7 +25,8 @@ impl Column {
     /// # Errors
     ///
     /// `Invalid` if the column takes more than 2 GiB.
-    pub(crate) fn push(&mut self, value: Option<&[u8]>) -> Result<()> {
+    #[inline]
+    pub fn push(&mut self, value: Option<&[u8]>) -> Result<()> {
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.valid.push(value.is_some());
         let end = i32::try_from(self.bytes.len()).map_err(|_| {
@@ -36,7 +37,7 @@ impl Column {
     }
 
     /// The column.
-    pub(crate) fn finish(self) -> BinaryArray {
+    pub fn finish(self) -> BinaryArray {
         let nulls = Some(NullBuffer::from(self.valid)).filter(|nulls| nulls.null_count() > 0);
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
         BinaryArray::new(offsets, self.bytes.into(), nulls)
