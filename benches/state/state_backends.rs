@@ -1,157 +1,107 @@
-//! State backends beside other stores: one thread, a million keys of 18 and 64 bytes, commits of
-//! ten thousand keys to a local disk that is synced.
+//! State backends beside other stores: one caller, keys of 18 and values of 64 bytes, commits to a
+//! local disk that is synced. Each contestant runs in a process of its own, one after the other;
+//! rates count the CPU time of all its threads, because machines are shared.
 //!
 //! ```text
-//! cargo bench -p fluvial-state-benches
+//! cargo bench --manifest-path benches/state/Cargo.toml
 //! ROCKSDB_LIB_DIR=/usr/lib/x86_64-linux-gnu ROCKSDB_INCLUDE_DIR=/usr/include \
-//!     cargo bench -p fluvial-state-benches --features rocksdb,fjall
+//!     cargo bench --manifest-path benches/state/Cargo.toml --features rocksdb,fjall -- \
+//!     --keys 1000000 --memory 512 --commits 200 --others 20 --only lsm,rocksdb
+//! cargo bench --manifest-path benches/state/Cargo.toml -- --recovery --keys 10000000
+//! cargo bench --manifest-path benches/state/Cargo.toml -- --tiny --keys 10000000 --memory 64
 //! ```
 
-#![allow(missing_docs, reason = "criterion's macros make public items")]
+use fluvial_state_benches::{Figure, Keys, Rounds, contestants, measure, recovery, tiny};
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fluvial_state_benches::{
-    BATCH, Contestant, TIMES, absent, all, contestants, group, keys, random, values, window,
-};
-use std::time::{Duration, Instant};
+/// Numbers and names after `--`.
+struct Options(Vec<String>);
 
-/// A hash map keeps no order: what needs one is not asked of it.
-const UNORDERED: &str = "hash map";
+impl Options {
+    fn text(&self, name: &str) -> Option<&str> {
+        let at = self.0.iter().position(|word| word == name)?;
+        self.0.get(at + 1).map(String::as_str)
+    }
 
-/// Keys that a bulk load writes in one measurement.
-const LOADED: u64 = 100_000;
+    fn number(&self, name: &str, default: u64) -> u64 {
+        self.text(name).map_or(default, |text| text.parse().expect("a number"))
+    }
 
-fn load(store: &mut dyn Contestant) {
-    for (number, keys) in all().enumerate() {
-        store.put(&keys, &values(BATCH, number as u64));
-        store.commit();
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|word| word == name)
     }
 }
 
-/// Measures one thing of every contestant; each is loaded once, and keeps what it was left with.
-fn each(
-    c: &mut Criterion,
-    what: &str,
-    keys: u64,
-    unordered: bool,
-    mut once: impl FnMut(&mut dyn Contestant, u64) -> Duration,
-) {
-    let mut group = c.benchmark_group(what);
-    group.sample_size(10).measurement_time(Duration::from_secs(3));
-    group.throughput(Throughput::Elements(keys));
-    for (name, make) in contestants() {
-        if name == UNORDERED && !unordered {
-            continue;
+fn main() {
+    let options = Options(std::env::args().skip(1).collect());
+    let keys = Keys(options.number("--keys", 1_000_000));
+    let memory = options.number("--memory", 512) << 20;
+    if options.has("--recovery") {
+        print(&recovery(keys, memory));
+    } else if options.has("--tiny") {
+        print(&tiny(keys, memory));
+    } else if let Some(name) = options.text("--child") {
+        let rounds = Rounds {
+            commits: options.number("--commits", 200),
+            others: options.number("--others", 20),
+        };
+        let known = contestants().into_iter().find(|(known, _)| *known == name);
+        let (_, make) = known.expect("a contestant of this build");
+        print(&measure(make, keys, memory, rounds));
+    } else {
+        table(&options);
+    }
+}
+
+fn print(figures: &[Figure]) {
+    for Figure { what, unit, value } in figures {
+        println!("{what}\t{unit}\t{value}");
+    }
+}
+
+/// Runs every contestant, and prints a table of what they said.
+fn table(options: &Options) {
+    let only = options.text("--only").map(|names| names.split(',').collect::<Vec<_>>());
+    let names: Vec<&str> = contestants().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<&str> =
+        names.into_iter().filter(|n| only.as_ref().is_none_or(|only| only.contains(n))).collect();
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut values: BTreeMap<(String, &str), f64> = BTreeMap::new();
+    for name in &names {
+        eprintln!("{name}");
+        for line in child(name, &options.0).lines() {
+            let mut parts = line.split('\t');
+            let mut part = || parts.next().expect("three parts").to_owned();
+            let (what, unit, value) = (part(), part(), part());
+            if !rows.iter().any(|(known, _)| *known == what) {
+                rows.push((what.clone(), unit));
+            }
+            values.insert((what, name), value.parse().expect("a number"));
         }
-        let mut store = make();
-        load(store.as_mut());
-        let mut round = 0;
-        group.bench_function(BenchmarkId::from_parameter(name), |b| {
-            b.iter_custom(|rounds| {
-                (0..rounds)
-                    .map(|_| {
-                        round += 1;
-                        once(store.as_mut(), round)
-                    })
-                    .sum()
-            });
-        });
     }
-    group.finish();
-}
-
-fn timed(work: impl FnOnce()) -> Duration {
-    let start = Instant::now();
-    work();
-    start.elapsed()
-}
-
-fn bulk_load(c: &mut Criterion) {
-    let mut group = c.benchmark_group("bulk_load_100k");
-    group.sample_size(10).throughput(Throughput::Elements(LOADED));
-    for (name, make) in contestants() {
-        group.bench_function(BenchmarkId::from_parameter(name), |b| {
-            b.iter_custom(|rounds| {
-                (0..rounds)
-                    .map(|_| {
-                        let mut store = make();
-                        let input: Vec<_> = (0..LOADED)
-                            .step_by(BATCH)
-                            .map(|first| (keys(first..first + BATCH as u64), values(BATCH, first)))
-                            .collect();
-                        timed(|| {
-                            for (keys, values) in &input {
-                                store.put(keys, values);
-                                store.commit();
-                            }
-                        })
-                    })
-                    .sum()
-            });
+    println!("| figure | unit | {} | lsm beside rocksdb |", names.join(" | "));
+    println!("|---|---|{}---:|", "---:|".repeat(names.len()));
+    for (what, unit) in rows {
+        let of = |name: &str| values.get(&(what.clone(), name)).copied();
+        let cells = names.iter().map(|name| of(name).map_or(String::new(), |v| format!("{v:.1}")));
+        let ratio = of("lsm").zip(of("rocksdb")).map(|(lsm, rocks)| match unit.contains("per") {
+            true => format!("{:.1}x", lsm / rocks),
+            false => format!("{:.1}x", rocks / lsm),
         });
+        let cells: Vec<String> = cells.collect();
+        println!("| {what} | {unit} | {} | {} |", cells.join(" | "), ratio.unwrap_or_default());
     }
-    group.finish();
 }
 
-fn reads(c: &mut Criterion) {
-    let count = BATCH as u64;
-    each(c, "get_present_10k", count, true, |store, round| {
-        let keys = random(BATCH, round);
-        timed(|| assert_eq!(store.get_each(&keys), BATCH))
-    });
-    each(c, "get_absent_10k", count, true, |store, round| {
-        let keys = absent(BATCH, round);
-        timed(|| assert_eq!(store.get_each(&keys), 0))
-    });
-    each(c, "get_batched_10k", count, true, |store, round| {
-        let keys = random(BATCH, round);
-        timed(|| assert_eq!(store.get(&keys), BATCH))
-    });
-    each(c, "prefix_scan_of_a_group", 1_000_000 / 128, false, |store, round| {
-        let range = group((round % 128) as u16);
-        timed(|| assert!(store.scan(&range) > 7_000))
-    });
+fn child(name: &str, options: &[String]) -> String {
+    let program = std::env::current_exe().expect("this program");
+    let child = Command::new(program)
+        .args(["--child", name])
+        .args(options)
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("it runs");
+    assert!(child.status.success(), "{name} failed");
+    String::from_utf8(child.stdout).expect("text")
 }
-
-fn writes(c: &mut Criterion) {
-    let count = BATCH as u64;
-    each(c, "read_modify_write_10k", count, true, |store, round| {
-        let (keys, values) = (random(BATCH, round), values(BATCH, round));
-        timed(|| {
-            store.get(&keys);
-            store.put(&keys, &values);
-            store.commit();
-        })
-    });
-    each(c, "commit_latency_10k", count, true, |store, round| {
-        store.put(&random(BATCH, round), &values(BATCH, round));
-        timed(|| store.commit())
-    });
-    each(c, "evict_a_window_of_10k", count, false, |store, round| {
-        let time = round % TIMES;
-        let evicted = timed(|| {
-            store.evict(&window(time));
-            store.commit();
-        });
-        // The window comes back, so that every round has one to evict.
-        let ids = (0..1_000_000u64).filter(|id| id / 128 % TIMES == time);
-        let keys = keys(ids);
-        let count = arrow::array::Array::len(&keys);
-        store.put(&keys, &values(count, round));
-        store.commit();
-        evicted
-    });
-}
-
-fn reopening(c: &mut Criterion) {
-    each(c, "reopen_and_get_10k", BATCH as u64, false, |store, round| {
-        let keys = random(BATCH, round);
-        timed(|| {
-            store.reopen();
-            assert_eq!(store.get(&keys), BATCH);
-        })
-    });
-}
-
-criterion_group!(benches, bulk_load, reads, writes, reopening);
-criterion_main!(benches);

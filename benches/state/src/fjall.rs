@@ -4,21 +4,21 @@ use crate::Contestant;
 use arrow::array::BinaryArray;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use fluvial_core::KeyRange;
+use std::path::Path;
 use tempfile::TempDir;
-
-const CACHE_BYTES: u64 = 256 << 20;
 
 /// A database of one keyspace. It has no removal by range: keys are read and removed one by one.
 pub(crate) struct FjallContestant {
     folder: TempDir,
+    memory: u64,
     open: Option<(Database, Keyspace)>,
 }
 
 impl FjallContestant {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(memory: u64) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let open = Some(open(&folder));
-        Self { folder, open }
+        let open = Some(open(folder.path(), memory));
+        Self { folder, memory, open }
     }
 
     fn parts(&self) -> &(Database, Keyspace) {
@@ -26,8 +26,8 @@ impl FjallContestant {
     }
 }
 
-fn open(folder: &TempDir) -> (Database, Keyspace) {
-    let database = Database::builder(folder.path()).cache_size(CACHE_BYTES).open();
+fn open(folder: &Path, memory: u64) -> (Database, Keyspace) {
+    let database = Database::builder(folder).cache_size(memory / 2).open();
     let database = database.expect("it opens");
     let keyspace = database.keyspace("state", KeyspaceCreateOptions::default);
     let keyspace = keyspace.expect("a keyspace");
@@ -56,15 +56,17 @@ impl Contestant for FjallContestant {
         entries.map(|entry| entry.into_inner().expect("it is read")).count()
     }
 
-    fn evict(&mut self, ranges: &[KeyRange]) {
+    fn evict(&mut self, ranges: &[KeyRange]) -> u64 {
         let (database, keyspace) = self.parts();
-        let mut batch = database.batch();
+        let (mut batch, mut count) = (database.batch(), 0);
         for range in ranges {
             for entry in keyspace.range(range.start.clone()..range.end.clone()) {
                 batch.remove(keyspace, entry.key().expect("it is read"));
+                count += 1;
             }
         }
         batch.commit().expect("it is removed");
+        count
     }
 
     fn commit(&mut self) {
@@ -73,6 +75,10 @@ impl Contestant for FjallContestant {
 
     fn reopen(&mut self) {
         self.open = None;
-        self.open = Some(open(&self.folder));
+        self.open = Some(open(self.folder.path(), self.memory));
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(self.folder.path())
     }
 }

@@ -31,11 +31,17 @@ impl Contestant for HashMapContestant {
         self.0.keys().filter(|key| range.contains(key)).count()
     }
 
-    fn evict(&mut self, ranges: &[KeyRange]) {
+    fn evict(&mut self, ranges: &[KeyRange]) -> u64 {
+        let before = self.0.len();
         self.0.retain(|key, _| !ranges.iter().any(|range| range.contains(key)));
+        (before - self.0.len()) as u64
     }
 
     fn commit(&mut self) {}
 
     fn reopen(&mut self) {}
+
+    fn is_ordered(&self) -> bool {
+        false
+    }
 }

@@ -7,64 +7,103 @@ use fluvial_core::{
     StateVersion, StoreId, StoreName,
 };
 use fluvial_local_store::{Durability, DurableLocal};
-use fluvial_state_memory::{MemoryBackend, Settings};
+use fluvial_state_lsm::Lsm;
+use fluvial_state_memory::MemoryBackend;
 use futures::executor::block_on;
+use futures::future::BoxFuture;
 use object_store::ObjectStore;
-use object_store::path::Path;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use tempfile::TempDir;
-
-type Open = fn(Arc<dyn ObjectStore>, &std::path::Path, RunId) -> Arc<dyn StateBackend>;
 
 /// Entries of one call to scan.
 const PIECE: usize = 8192;
+/// Versions that are retained, as the engine does it by default.
+const RETAINED: usize = 2;
 
-/// One store of a backend; a commit seals it, commits it and opens the next version.
+/// Makes a backend over a store, for a run.
+type Open = Box<dyn Fn(Arc<dyn ObjectStore>, RunId) -> Arc<dyn StateBackend>>;
+
+/// One store of a backend; a commit seals it, commits it, opens the next version, and deletes what
+/// no retained version needs.
 pub(crate) struct Ours {
     folder: TempDir,
     open: Open,
     backend: Arc<dyn StateBackend>,
     id: StoreId,
     version: u64,
-    snapshots: Vec<Snapshot>,
+    retained: Vec<Vec<Snapshot>>,
     /// Taken while a commit runs.
     store: Option<Box<dyn StateStore>>,
     runs: usize,
 }
 
+/// Tasks that a thread of its own plays.
+struct Worker {
+    tasks: Sender<BoxFuture<'static, ()>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+static WORKER: LazyLock<Worker> = LazyLock::new(|| {
+    let (tasks, played) = channel::<BoxFuture<'static, ()>>();
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let left = Arc::clone(&waiting);
+    std::thread::spawn(move || {
+        for task in played {
+            block_on(task);
+            left.fetch_sub(1, Ordering::SeqCst);
+        }
+    });
+    Worker { tasks, waiting }
+});
+
+/// The log-structured backend, which merges runs beside the batches.
+pub(crate) fn lsm(
+    store: Arc<dyn ObjectStore>,
+    run: RunId,
+    memory_bytes: u64,
+) -> Arc<dyn StateBackend> {
+    let settings = fluvial_state_lsm::Settings { memory_bytes, ..Default::default() };
+    let root = object_store::path::Path::from("state");
+    Arc::new(Lsm::with_spawn(store, root, run, settings, |task| {
+        WORKER.waiting.fetch_add(1, Ordering::SeqCst);
+        WORKER.tasks.send(task).expect("the worker lives");
+    }))
+}
+
 impl Ours {
     pub(crate) fn memory() -> Self {
-        Self::new(|store, _, run| {
-            Arc::new(MemoryBackend::new(store, Path::from("state"), run, Settings::default()))
-        })
+        Self::new(Box::new(|store, run| {
+            let root = object_store::path::Path::from("state");
+            Arc::new(MemoryBackend::new(store, root, run, Default::default()))
+        }))
+    }
+
+    pub(crate) fn lsm(memory: u64) -> Self {
+        Self::new(Box::new(move |store, run| lsm(store, run, memory)))
     }
 
     fn new(open: Open) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let backend = start(&folder, open, 0);
-        let id = StoreId {
-            operator: OperatorId::new("operator").expect("a name"),
-            store: StoreName::new("default").expect("a name"),
-        };
-        let mut ours = Self {
-            folder,
-            open,
-            backend,
-            id,
-            version: 0,
-            snapshots: Vec::new(),
-            store: None,
-            runs: 1,
-        };
+        let backend = open(local(folder.path()), run(0));
+        let (version, retained, store) = (0, Vec::new(), None);
+        let mut ours = Self { folder, open, backend, id: id(), version, retained, store, runs: 1 };
         ours.open();
         ours
     }
 
     fn open(&mut self) {
         let groups = KeyGroupCount::DEFAULT.all();
-        let version = StateVersion(self.version);
-        let opened = self.backend.open(&self.id, groups, version, &self.snapshots);
+        let snapshots = self.newest();
+        let opened = self.backend.open(&self.id, groups, StateVersion(self.version), snapshots);
         self.store = Some(block_on(opened).expect("the version opens"));
+    }
+
+    fn newest(&self) -> &[Snapshot] {
+        self.retained.last().map_or(&[], Vec::as_slice)
     }
 
     fn store(&mut self) -> &mut dyn StateStore {
@@ -79,11 +118,23 @@ impl Ours {
     }
 }
 
-fn start(folder: &TempDir, open: Open, run: usize) -> Arc<dyn StateBackend> {
-    let objects = folder.path().join("objects");
-    let store = DurableLocal::open(objects, Durability::Synced).expect("a store");
-    let run = RunId::new(format!("bench-{run}")).expect("an id");
-    open(Arc::new(store), folder.path(), run)
+/// The store that all of them use.
+pub(crate) fn id() -> StoreId {
+    StoreId {
+        operator: OperatorId::new("operator").expect("a name"),
+        store: StoreName::new("default").expect("a name"),
+    }
+}
+
+/// The id of a run.
+pub(crate) fn run(number: usize) -> RunId {
+    RunId::new(format!("bench-{number}")).expect("an id")
+}
+
+/// A folder as an object store.
+pub(crate) fn local(folder: &Path) -> Arc<dyn ObjectStore> {
+    let store = DurableLocal::open(folder.join("objects"), Durability::Synced);
+    Arc::new(store.expect("a store"))
 }
 
 impl Contestant for Ours {
@@ -111,24 +162,40 @@ impl Contestant for Ours {
         }
     }
 
-    fn evict(&mut self, ranges: &[KeyRange]) {
-        for range in ranges {
-            self.store().delete_range(range).expect("it is removed");
-        }
+    fn evict(&mut self, ranges: &[KeyRange]) -> u64 {
+        self.bring(&Prefetch::Ranges(ranges.to_vec()));
+        let removed = ranges.iter().map(|range| self.store().delete_range(range));
+        removed.map(|count| count.expect("it is removed")).sum()
     }
 
     fn commit(&mut self) {
         let store = self.store.take().expect("a store is open between commits");
         let sealed = store.seal().expect("it seals");
-        self.snapshots = block_on(self.backend.commit(vec![sealed])).expect("it commits");
+        let snapshots = block_on(self.backend.commit(vec![sealed])).expect("it commits");
         self.version += 1;
+        self.retained.push(snapshots);
+        if self.retained.len() > RETAINED {
+            self.retained.remove(0);
+            let live = self.retained.concat();
+            block_on(self.backend.retain(&live)).expect("it is deleted");
+        }
         self.open();
+    }
+
+    fn settle(&mut self) {
+        while WORKER.waiting.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn reopen(&mut self) {
         self.store = None;
-        self.backend = start(&self.folder, self.open, self.runs);
+        self.backend = (self.open)(local(self.folder.path()), run(self.runs));
         self.runs += 1;
         self.open();
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(self.folder.path())
     }
 }
