@@ -76,10 +76,11 @@ impl Keys {
         let cycle = GROUPS * TIMES;
         let firsts = (time * GROUPS..self.0).step_by(cycle as usize);
         let ids = firsts.flat_map(|first| first..self.0.min(first + GROUPS));
+        let ids: Vec<u64> = ids.collect();
         let ranges = (0..GROUPS as u16).map(|group| {
             KeyRange::prefix(&[&group.to_be_bytes()[..], &time.to_be_bytes()].concat())
         });
-        (BinaryArray::from_iter_values(ids.map(key)), ranges.collect())
+        (BinaryArray::from_iter_values(ids.into_iter().map(key)), ranges.collect())
     }
 
     /// `count` keys of the newest windows.

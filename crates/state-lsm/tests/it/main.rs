@@ -7,6 +7,7 @@ mod budget;
 mod fixtures;
 mod histories;
 mod inputs;
+mod mutations;
 mod promises;
 mod world;
 
