@@ -63,6 +63,15 @@ impl KeyRanges {
         self.0.splice(first..last.max(first), [whole]);
     }
 
+    /// Those of both.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let (most, rest) = if self.0.len() < other.0.len() { (other, self) } else { (self, other) };
+        let mut all = most.clone();
+        rest.0.iter().for_each(|range| all.insert(range));
+        all
+    }
+
     /// What of `range` lies in none of them, in order.
     pub fn outside(&self, range: &KeyRange) -> Vec<KeyRange> {
         let mut pieces = Vec::new();

@@ -99,6 +99,13 @@ impl KeyRange {
         }
     }
 
+    /// Whether all of it lies in these groups.
+    pub fn is_within(&self, groups: KeyGroupRange) -> bool {
+        let (first, last) = (groups.start.to_be_bytes(), groups.end.to_be_bytes());
+        let ends = !self.end.is_empty() && self.end.as_slice() <= last.as_slice();
+        ends && self.start.as_slice() >= first.as_slice()
+    }
+
     /// Whether no key can lie in it.
     pub fn is_empty(&self) -> bool {
         !self.end.is_empty() && self.start >= self.end

@@ -130,14 +130,17 @@ fn next(base: &Version, overlay: &Overlay, settings: &Settings) -> Next {
 /// A run that shows nothing is dropped unread.
 fn keep(base: &Version, gone: &KeyRanges) -> (Vec<NextRun>, KeyRanges) {
     let mut kept = Vec::new();
+    // Neighbours mostly share what hides them.
+    let mut hidden: Option<(&Arc<KeyRanges>, KeyRanges)> = None;
     for (at, live) in base.runs.iter().enumerate() {
-        let mut hidden = KeyRanges::clone(&live.hidden);
-        gone.iter().for_each(|range| hidden.insert(range));
+        let known = hidden.take().filter(|(of, _)| Arc::ptr_eq(of, &live.hidden));
+        let (_, hidden) =
+            hidden.insert(known.unwrap_or_else(|| (&live.hidden, live.hidden.union(gone))));
         // A run that nobody sees may still hide older ones.
-        let hides = |range| {
+        let hides = |range: &_| {
             !hidden.covers(range) && base.runs[at + 1..].iter().any(|older| older.may_have(range))
         };
-        if !live.is_within(&hidden) || live.gone().iter().any(hides) {
+        if !live.is_within(hidden) || live.gone().iter().any(hides) {
             kept.push(live);
         }
     }

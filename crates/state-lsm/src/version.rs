@@ -33,8 +33,9 @@ impl Live {
         }
     }
 
-    /// The groups of it that `range` has keys of, each with what of the range it can have.
-    fn by_group(&self, range: &KeyRange) -> impl Iterator<Item = (usize, KeyRange)> {
+    /// The groups of it that `range` has keys of, each with what of the range it can have, and
+    /// whether that is all it can have.
+    fn by_group(&self, range: &KeyRange) -> impl Iterator<Item = (usize, KeyRange, bool)> {
         let range = range.within(self.clip);
         let groups = &self.run.tail.groups;
         let first = KeyGroup::of(&range.start).unwrap_or(KeyGroup(0));
@@ -46,16 +47,20 @@ impl Live {
                 move |at| groups[*at].group.prefix().as_slice() < end.as_slice()
             })
             .map(move |at| {
-                let reach = run.meta.reach(groups[at].group);
-                let start = reach.start.max(range.start.clone());
+                let KeyRange { mut start, mut end } = run.meta.reach(groups[at].group);
+                let mut is_whole = true;
+                if start < range.start {
+                    start.clone_from(&range.start);
+                    is_whole = false;
+                }
                 // The end of a reach is empty only behind the last group, which `within` cuts.
-                let end = match reach.end.is_empty() {
-                    true => range.end.clone(),
-                    false => reach.end.min(range.end.clone()),
-                };
-                (at, KeyRange { start, end })
+                if end.is_empty() || range.end < end {
+                    end.clone_from(&range.end);
+                    is_whole = false;
+                }
+                (at, KeyRange { start, end }, is_whole)
             })
-            .filter(|(_, part)| !part.is_empty())
+            .filter(|(_, part, _)| !part.is_empty())
     }
 
     /// Whether it may have an entry in `range`.
@@ -76,11 +81,9 @@ impl Live {
             return Ok(0);
         }
         let mut sum = 0;
-        for (at, part) in self.by_group(range) {
-            let stats = &self.run.tail.groups[at];
-            let reach = self.run.meta.reach(stats.group);
-            sum += match part.start == reach.start && part.end == reach.end {
-                true => stats.delta,
+        for (at, part, is_whole) in self.by_group(range) {
+            sum += match is_whole {
+                true => self.run.tail.groups[at].delta,
                 false => self.count_blocks(&part)?,
             };
         }
@@ -147,9 +150,7 @@ impl Version {
         let runs = runs.into_iter().map(|(run, clip)| {
             let live = Live { run, clip, hidden: Arc::clone(&hidden) };
             if !live.run.tail.gone.is_empty() {
-                let mut more = KeyRanges::clone(&hidden);
-                live.gone().iter().for_each(|range| more.insert(range));
-                hidden = Arc::new(more);
+                hidden = Arc::new(hidden.union(&live.gone()));
             }
             live
         });
@@ -179,10 +180,12 @@ impl Version {
 impl Live {
     /// The ranges of older runs that it says are gone, for its groups.
     pub(crate) fn gone(&self) -> KeyRanges {
-        let mut gone = KeyRanges::default();
-        for range in self.run.tail.gone.iter() {
-            gone.insert(&range.within(self.clip));
+        let own = &self.run.tail.gone;
+        if own.iter().all(|range| range.is_within(self.clip)) {
+            return own.clone();
         }
+        let mut gone = KeyRanges::default();
+        own.iter().for_each(|range| gone.insert(&range.within(self.clip)));
         gone
     }
 }
