@@ -170,8 +170,7 @@ impl StateStore for MemoryStore {
             bytes.extend_from_slice(value);
         });
         self.take()?;
-        let mut found = Column::new(keys.len());
-        found.bytes.reserve_exact(bytes.len());
+        let mut found = Column::new(keys.len(), bytes.len());
         for place in places {
             found.push(place.map(|(start, length)| &bytes[start..start + length]))?;
         }
