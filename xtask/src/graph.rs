@@ -44,6 +44,7 @@ pub(crate) const GRAPH: &[Rule] = &[
             "datafusion",
             "delta",
             "engine",
+            "kafka",
             "local-store",
             "sinks",
             "sources",

@@ -37,7 +37,15 @@ pub(crate) fn check() -> Result<()> {
     test(&[])
 }
 
-/// The tests; those that need a broker say so where there is none.
+/// The program with Kafka in it, between topics.
+fn program(variables: &[(&str, &str)]) -> Result<()> {
+    let package = ["test", "--package", "fluvial-cli", "--features", "kafka"];
+    let test = ["--test", "it", "kafka::", "--", "--nocapture"];
+    cargo_with(variables, &[&package[..], &test[..]].concat())
+}
+
+/// The tests of the crate and, unless some are chosen, those of the program; the ones that need a
+/// broker say so where there is none.
 fn test(rest: &[String]) -> Result<()> {
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let command = [&["test", "--package", "fluvial-kafka"], &rest[..]].concat();
@@ -45,12 +53,16 @@ fn test(rest: &[String]) -> Result<()> {
         Ok(jars) => jars,
         Err(why) => {
             println!("kafka: SKIPPED on a real broker, because there is none: {why:#}");
-            return cargo_with(&[], &command);
+            cargo_with(&[], &command)?;
+            return if rest.is_empty() { program(&[]) } else { Ok(()) };
         }
     };
     let broker = Broker::start(&jars, &folder()?.join("test"))?;
     let jars = jars.display().to_string();
-    cargo_with(&[(VARIABLE, &broker.address()), (JARS, &jars)], &command)
+    let address = broker.address();
+    let variables = [(VARIABLE, address.as_str()), (JARS, jars.as_str())];
+    cargo_with(&variables, &command)?;
+    if rest.is_empty() { program(&variables) } else { Ok(()) }
 }
 
 /// Starts a broker that stays.

@@ -6,8 +6,8 @@ use crate::session::Session;
 use crate::settings::SchemaInference;
 use crate::stream_reader::SchemaText;
 use datafusion::dataframe::DataFrame;
-use fluvial_core::Result;
 use fluvial_core::options::Options;
+use fluvial_core::{Error, Result};
 use fluvial_datafusion::from_datafusion;
 use std::sync::Arc;
 
@@ -67,6 +67,22 @@ impl DataFrameReader {
             formats::stream_inferring(session, &self.format, schema, self.options, infer).await?;
         let table = Arc::new(BatchTable::new(definition));
         session.context().read_table(table).map_err(from_datafusion)
+    }
+
+    /// Reads a source that needs no path: what topics of Kafka have now.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: another format than `kafka`, an option that is missing or unknown.
+    pub async fn load_options(self) -> Result<DataFrame> {
+        if !self.format.eq_ignore_ascii_case("kafka") {
+            let message = format!("{} needs a path: load(path)", self.format);
+            return Err(Error::invalid(message).with_condition("PATH_NOT_SPECIFIED"));
+        }
+        let schema = self.schema.as_ref().map(SchemaText::resolve).transpose()?;
+        let definition = formats::kafka_table(&self.session, schema, self.options)?;
+        let table = Arc::new(BatchTable::new(definition));
+        self.session.context().read_table(table).map_err(from_datafusion)
     }
 
     /// A Delta table; options `versionAsOf` or `timestampAsOf` choose an older version.

@@ -23,12 +23,13 @@ const STREAM_FORMATS: &[&str] = &[
     "orc",
     "cloudFiles",
     "delta",
+    "kafka",
     "rate",
     "rate-micro-batch",
     "socket",
 ];
 const SINK_FORMATS: &[&str] =
-    &["delta", "parquet", "json", "csv", "text", "memory", "console", "noop"];
+    &["delta", "parquet", "json", "csv", "text", "kafka", "memory", "console", "noop"];
 
 /// Describes a stream of a format.
 pub(crate) async fn stream(
@@ -66,6 +67,10 @@ pub(crate) async fn stream_inferring(
         }
         #[cfg(feature = "delta")]
         "delta" => crate::delta_stream::stream(session, schema, options).await,
+        "kafka" => {
+            refuse_schema(format, schema.as_ref())?;
+            crate::kafka::stream(session, options)
+        }
         _ => {
             if !crate::files::FORMATS.contains(&name.as_str()) {
                 return Err(unknown("source", format, STREAM_FORMATS));
@@ -77,6 +82,16 @@ pub(crate) async fn stream_inferring(
             crate::files::stream(session, &name, &path, schema, options, infer).await
         }
     }
+}
+
+/// Topics to read once.
+pub(crate) fn kafka_table(
+    session: &Session,
+    schema: Option<SchemaRef>,
+    options: Options,
+) -> Result<Arc<dyn StreamDefinition>> {
+    refuse_schema("kafka", schema.as_ref())?;
+    crate::kafka::table(session, options)
 }
 
 fn refuse_schema(format: &str, schema: Option<&SchemaRef>) -> Result<()> {
@@ -146,6 +161,7 @@ pub(crate) async fn sink(request: SinkRequest<'_>, options: Options) -> Result<O
             Output { sink, lasting: Lasting::WithTheProcess, keeps_rows: false }
         }
         "parquet" | "json" | "csv" | "text" => files(&request, options)?,
+        "kafka" => Output::durable(crate::kafka::sink(options)?),
         #[cfg(feature = "delta")]
         "delta" => delta(&request, options)?,
         _ => return Err(unknown("sink", request.format, SINK_FORMATS)),

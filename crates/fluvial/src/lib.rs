@@ -54,6 +54,11 @@ mod hidden;
 #[cfg(feature = "sql")]
 mod hidden_sql;
 mod input_file_name;
+#[cfg(feature = "kafka")]
+mod kafka;
+#[cfg(not(feature = "kafka"))]
+#[path = "kafka_left_out.rs"]
+mod kafka;
 mod late_rows;
 mod memory_table;
 #[cfg(feature = "delta")]

@@ -141,7 +141,7 @@ async fn create_streaming_table(
     }
     let checkpoint = match (&properties.checkpoint_location, &options.checkpoints) {
         (Some(location), _) => Some(location.clone()),
-        (None, Some(root)) if create.format.has_location() => {
+        (None, Some(root)) if create.format.outlives_the_program() => {
             Some(format!("{}/{}", root.trim_end_matches('/'), create.name.parts().join(".")))
         }
         _ => None,
@@ -347,11 +347,15 @@ async fn source_frame(session: &Session, call: &SourceCall) -> Result<DataFrame>
             let format = options.take("format").unwrap_or_else(|| "parquet".into());
             (format, SchemaInference::Allowed)
         }
+        "read_kafka" => ("kafka".into(), SchemaInference::Refused),
         "rate" => ("rate".into(), SchemaInference::Refused),
         _ => ("rate-micro-batch".into(), SchemaInference::Refused),
     };
     let schema = options.take("schema").map(|ddl| parse_ddl(&ddl).map(Arc::new)).transpose()?;
-    let definition = formats::stream_inferring(session, &format, schema, options, infer).await?;
+    let definition = match call.reading {
+        Reading::Batch if format == "kafka" => formats::kafka_table(session, schema, options)?,
+        _ => formats::stream_inferring(session, &format, schema, options, infer).await?,
+    };
     let (name, table): (_, Arc<dyn datafusion::catalog::TableProvider>) = match call.reading {
         Reading::Stream => ("stream", Arc::new(StreamTable::new(None, definition))),
         Reading::Batch => ("files", Arc::new(crate::batch_table::BatchTable::new(definition))),

@@ -7,6 +7,8 @@ mod clickstream;
 #[path = "../../../fluvial/tests/it/golden.rs"]
 mod golden;
 mod jobs;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod kills;
 mod lifecycle;
 mod mistakes;

@@ -104,3 +104,13 @@ fn damage_is_told_with_the_object_and_its_folder() {
         assert!(text.contains(word), "{word}: {text}");
     }
 }
+
+#[cfg(not(feature = "kafka"))]
+#[test]
+fn a_program_without_kafka_says_so() {
+    let script = "CREATE STREAMING TABLE t USING noop AS SELECT * FROM STREAM \
+                  read_kafka(`kafka.bootstrap.servers` => 'b:9092', subscribe => 't')";
+    let (code, text) = run(script, &[]);
+    assert_eq!(code, 1);
+    assert!(text.contains("build it with the feature kafka"), "{text}");
+}

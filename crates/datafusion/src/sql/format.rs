@@ -11,6 +11,8 @@ pub enum TableFormat {
     Parquet,
     /// Files of JSON lines.
     Json,
+    /// Topics of Kafka, where the program has them built in.
+    Kafka,
     /// Rows in memory, for SELECTs of this session.
     Memory,
     /// Rows printed, batch by batch.
@@ -21,8 +23,15 @@ pub enum TableFormat {
 
 impl TableFormat {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Delta, Self::Parquet, Self::Json, Self::Memory, Self::Console, Self::Noop];
+    pub const ALL: [Self; 7] = [
+        Self::Delta,
+        Self::Parquet,
+        Self::Json,
+        Self::Kafka,
+        Self::Memory,
+        Self::Console,
+        Self::Noop,
+    ];
 
     /// The name as users write it.
     pub fn as_str(self) -> &'static str {
@@ -30,6 +39,7 @@ impl TableFormat {
             Self::Delta => "delta",
             Self::Parquet => "parquet",
             Self::Json => "json",
+            Self::Kafka => "kafka",
             Self::Memory => "memory",
             Self::Console => "console",
             Self::Noop => "noop",
@@ -46,11 +56,32 @@ impl TableFormat {
         matches!(self, Self::Delta | Self::Parquet | Self::Json)
     }
 
+    /// Whether the rows outlive the program, so that the query needs a checkpoint that does too.
+    pub fn outlives_the_program(self) -> bool {
+        self.has_location() || self == Self::Kafka
+    }
+
+    /// What the options of its sink begin with that are handed on as they are.
+    pub fn option_prefix(self) -> Option<&'static str> {
+        match self {
+            Self::Delta => Some("delta."),
+            Self::Kafka => Some("kafka."),
+            _ => None,
+        }
+    }
+
     /// The options of its sink that `TBLPROPERTIES` takes.
     pub fn options(self) -> &'static [&'static str] {
         match self {
             Self::Delta => &["mergeSchema"],
             Self::Parquet | Self::Json => &["compression"],
+            Self::Kafka => &[
+                "topic",
+                "deliveryGuarantee",
+                "controlTopic",
+                "transactionalIdPrefix",
+                "includeHeaders",
+            ],
             Self::Console => &["numRows", "truncate"],
             Self::Memory | Self::Noop => &[],
         }

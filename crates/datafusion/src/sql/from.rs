@@ -10,8 +10,8 @@ use fluvial_core::Result;
 use std::ops::Range;
 
 /// Functions that can be read without STREAM.
-const BATCH_SOURCES: [&str; 4] =
-    ["read_files", "read_state", "read_statestore", "read_state_metadata"];
+const BATCH_SOURCES: [&str; 5] =
+    ["read_files", "read_kafka", "read_state", "read_statestore", "read_state_metadata"];
 
 /// Functions that only make sense as a stream.
 const STREAM_SOURCES: [&str; 2] = ["rate", "rate_micro_batch"];

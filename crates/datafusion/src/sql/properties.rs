@@ -24,16 +24,13 @@ pub struct TableProperties {
     pub late_rows_table: Option<String>,
     /// `lateRowsFormat`: what that table is made of; `delta` if the text does not say.
     pub late_rows_format: Option<String>,
-    /// Options of the sink, by name: `mergeSchema`, and all that start with `delta.`.
+    /// Options of the sink, by name: `mergeSchema`, and all that start with `delta.` or `kafka.`.
     pub options: BTreeMap<String, String>,
 }
 
 /// The names that every format takes.
 const COMMON: [&str; 6] =
     ["outputMode", "trigger", "queryName", "checkpointLocation", "lateRowsTable", "lateRowsFormat"];
-
-/// What belongs to the table itself and is kept with it.
-const DELTA_PREFIX: &str = "delta.";
 
 /// A property and where it stands.
 pub(super) struct Property {
@@ -97,7 +94,7 @@ pub(super) fn typed(
             typed.late_rows_format = Some(value);
         } else if let Some(option) = format.options().iter().find(|option| is(option)) {
             typed.options.insert((*option).to_owned(), value);
-        } else if format == TableFormat::Delta && starts_with(&name, DELTA_PREFIX) {
+        } else if format.option_prefix().is_some_and(|prefix| starts_with(&name, prefix)) {
             typed.options.insert(name, value);
         } else {
             let known = [&COMMON, format.options()].concat();
