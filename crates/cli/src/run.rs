@@ -171,6 +171,7 @@ impl Run {
             Command::CreateView(view) => self.reads_what_is_written(&view.query),
             Command::Query(_)
             | Command::Merge(_)
+            | Command::Maintain(_)
             | Command::ShowTables
             | Command::DescribeTable(_)
             | Command::Drop(_) => true,

@@ -20,6 +20,7 @@ mod entry;
 mod error;
 mod fit;
 mod location;
+mod maintain;
 mod merge;
 mod options;
 mod provider;
@@ -32,6 +33,7 @@ mod writer;
 
 pub use create::create_table;
 pub use location::TableLocation;
+pub use maintain::{OptimizeReport, VacuumMode, history, optimize, vacuum};
 pub use merge::{
     Merge, MergeAction, MergeClause, MergeReport, MergeTransaction, MergeWhen, merge, table_schema,
 };

@@ -34,7 +34,7 @@ use fluvial_core::{
     Error, Frontier, Offset, PlanRequest, ReadLimit, Result, RowStream, Source, SourceRange, Split,
 };
 use futures::TryStreamExt;
-use log::Log;
+pub(crate) use log::Log;
 use position::{Part, Position};
 use read::FileReader;
 use std::fmt;

@@ -8,8 +8,9 @@ use crate::stream_reader::SchemaText;
 use datafusion::dataframe::DataFrame;
 use fluvial_core::{Error, Result};
 use fluvial_datafusion::from_datafusion;
-use fluvial_delta::{DeltaOptions, TableLocation, TableVersion};
+use fluvial_delta::{DeltaOptions, OptimizeReport, TableLocation, TableVersion, VacuumMode};
 use std::fmt;
+use std::time::Duration;
 
 /// A Delta table, by its place or its name. It is looked at when something is done with it.
 #[derive(Clone)]
@@ -91,6 +92,35 @@ impl DeltaTable {
     pub async fn to_df(&self) -> Result<DataFrame> {
         let provider = fluvial_delta::table_provider(&self.location, TableVersion::Newest).await?;
         self.session.context().read_table(provider).map_err(from_datafusion)
+    }
+
+    /// Its versions, the newest first: what was done, when, and with which numbers.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no table.
+    pub async fn history(&self, limit: Option<usize>) -> Result<DataFrame> {
+        let rows = fluvial_delta::history(&self.location, limit).await?;
+        self.session.create_dataframe(vec![rows])
+    }
+
+    /// Writes small files together into larger ones. Rows and streams do not change.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no table.
+    pub async fn optimize(&self) -> Result<OptimizeReport> {
+        fluvial_delta::optimize(&self.location).await
+    }
+
+    /// Removes files that no version of the last while names, and gives their paths; a week, or
+    /// what the table's property says, if `retain` does not.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no table, `Invalid` if `retain` is shorter than the property.
+    pub async fn vacuum(&self, retain: Option<Duration>, mode: VacuumMode) -> Result<Vec<String>> {
+        fluvial_delta::vacuum(&self.location, retain, mode).await
     }
 
     /// Merges rows into the table: `table.merge(updates.alias("s")?, "t.id = s.id")`, then what

@@ -60,6 +60,8 @@ mod kafka;
 #[path = "kafka_left_out.rs"]
 mod kafka;
 mod late_rows;
+#[cfg(all(feature = "delta", feature = "sql"))]
+mod maintain_sql;
 mod memory_table;
 #[cfg(feature = "delta")]
 mod merge;
@@ -109,7 +111,7 @@ pub use fluvial_core::{
 pub use fluvial_datafusion::sql;
 pub use fluvial_datafusion::{from_datafusion, inspect, transform};
 #[cfg(feature = "delta")]
-pub use fluvial_delta::MergeReport;
+pub use fluvial_delta::{MergeReport, OptimizeReport, VacuumMode};
 pub use fluvial_engine::{
     Queries, QueryIdle, QueryStarted, QueryTerminated, StreamingQuery, StreamingQueryListener,
     StreamingQueryProgress, Trigger,

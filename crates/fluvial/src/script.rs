@@ -19,8 +19,8 @@ use fluvial_core::{Error, NameCase, OutputMode, Result};
 use fluvial_datafusion::plan::StreamTable;
 use fluvial_datafusion::sql::{
     Command, CreateStreamingTable, CreateView, Definition, DropTable, Existing, LoweredQuery,
-    MergeInto, Missing, Reading, Relation, RelationKind, SourceCall, Statement, TableName,
-    WatermarkClause, parse_script,
+    Maintain, MergeInto, Missing, Reading, Relation, RelationKind, SourceCall, Statement,
+    TableName, WatermarkClause, parse_script,
 };
 use fluvial_datafusion::{dialect, from_datafusion};
 use fluvial_engine::{StreamingQuery, Trigger};
@@ -69,6 +69,7 @@ impl Session {
             Command::CreateView(view) => create_view(self, view).await,
             Command::Query(query) => plan(self, query).await.map(Executed::Rows),
             Command::Merge(merge) => merge_into(self, merge).await.map(Executed::Rows),
+            Command::Maintain(work) => maintain(self, work).await,
             Command::Set(option) => {
                 self.set(&option.key, &option.value)?;
                 Ok(Executed::Done(format!("{} = {}", option.key, option.value)))
@@ -107,6 +108,18 @@ async fn merge_into(session: &Session, merge: &MergeInto) -> Result<DataFrame> {
     {
         let _ = (session, merge);
         Err(Error::invalid("MERGE changes Delta tables: build with the feature delta"))
+    }
+}
+
+async fn maintain(session: &Session, maintain: &Maintain) -> Result<Executed> {
+    #[cfg(feature = "delta")]
+    {
+        crate::maintain_sql::maintain(session, maintain).await
+    }
+    #[cfg(not(feature = "delta"))]
+    {
+        let _ = (session, maintain);
+        Err(Error::invalid("this is about Delta tables: build with the feature delta"))
     }
 }
 

@@ -18,6 +18,7 @@ mod format;
 mod from;
 mod limits;
 mod lower;
+mod maintain;
 mod merge;
 mod place;
 mod properties;
@@ -31,6 +32,7 @@ mod watermark;
 
 pub use argument::{Argument, Literal};
 pub use format::TableFormat;
+pub use maintain::{Maintain, Maintenance};
 pub use merge::{MergeInto, MergeIntoAction, MergeIntoClause, MergeSource, RowMatch};
 pub use place::Place;
 pub use properties::TableProperties;

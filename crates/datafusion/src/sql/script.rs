@@ -4,6 +4,7 @@ use crate::dialect::SparkDialect;
 use crate::sql::create;
 use crate::sql::limits;
 use crate::sql::lower::lower;
+use crate::sql::maintain;
 use crate::sql::merge;
 use crate::sql::place::Source;
 use crate::sql::relation::{LoweredQuery, TableName};
@@ -46,7 +47,8 @@ pub fn parse_script(text: &str) -> Result<Vec<Statement>> {
 }
 
 /// The statements that there are.
-const KNOWN: [&str; 7] = ["CREATE", "SELECT", "MERGE", "SET", "SHOW", "DESCRIBE", "DROP"];
+const KNOWN: [&str; 9] =
+    ["CREATE", "SELECT", "MERGE", "OPTIMIZE", "VACUUM", "SET", "SHOW", "DESCRIBE", "DROP"];
 
 struct Script<'a> {
     source: &'a Source<'a>,
@@ -82,6 +84,12 @@ impl Script<'_> {
             let merge = merge::parse(tokens, all, closing, lower)?;
             return Ok(Command::Merge(Box::new(merge)));
         }
+        if tokens.word("OPTIMIZE") {
+            return maintain::optimize(tokens).map(Command::Maintain);
+        }
+        if tokens.word("VACUUM") {
+            return maintain::vacuum(tokens).map(Command::Maintain);
+        }
         if tokens.word("SET") {
             return set(tokens).map(Command::Set);
         }
@@ -89,6 +97,9 @@ impl Script<'_> {
             return Ok(Command::ShowTables);
         }
         if tokens.word("DESCRIBE") || tokens.word("DESC") {
+            if tokens.word("HISTORY") {
+                return maintain::history(tokens).map(Command::Maintain);
+            }
             tokens.word("TABLE");
             return Ok(Command::DescribeTable(TableName::new(tokens.dotted("a table")?)));
         }
@@ -154,8 +165,8 @@ fn unknown_statement(tokens: &Tokens<'_>) -> Error {
     let found = shown(tokens.peek()).to_uppercase();
     let hint = match nearest(&found, &KNOWN) {
         Some(near) if near != found => format!("did you mean {near}?"),
-        _ => "a script has CREATE STREAMING TABLE, CREATE VIEW, SELECT, MERGE, SET, SHOW TABLES, \
-              DESCRIBE TABLE and DROP"
+        _ => "a script has CREATE STREAMING TABLE, CREATE VIEW, SELECT, MERGE, OPTIMIZE, VACUUM, SET, \
+              SHOW TABLES, DESCRIBE TABLE, DESCRIBE HISTORY and DROP"
             .to_owned(),
     };
     let message = format!("{found} is not a statement here: {hint}");

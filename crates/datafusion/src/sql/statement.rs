@@ -1,6 +1,7 @@
 //! Statements as values.
 
 use crate::sql::format::TableFormat;
+use crate::sql::maintain::{Maintain, Maintenance};
 use crate::sql::merge::MergeInto;
 use crate::sql::place::Place;
 use crate::sql::properties::TableProperties;
@@ -29,6 +30,8 @@ pub enum Command {
     Query(Box<LoweredQuery>),
     /// `MERGE INTO ...`: changes a table.
     Merge(Box<MergeInto>),
+    /// `OPTIMIZE`, `VACUUM`, `DESCRIBE HISTORY`.
+    Maintain(Maintain),
     /// `SET key = value`.
     Set(SetOption),
     /// `SHOW TABLES`.
@@ -47,6 +50,11 @@ impl Command {
             Self::CreateView(_) => "CREATE VIEW",
             Self::Query(_) => "SELECT",
             Self::Merge(_) => "MERGE",
+            Self::Maintain(maintain) => match maintain.work {
+                Maintenance::Optimize => "OPTIMIZE",
+                Maintenance::Vacuum { .. } => "VACUUM",
+                Maintenance::History { .. } => "DESCRIBE HISTORY",
+            },
             Self::Set(_) => "SET",
             Self::ShowTables => "SHOW TABLES",
             Self::DescribeTable(_) => "DESCRIBE TABLE",

@@ -270,3 +270,38 @@ async fn writes_with_a_transaction_are_skipped_up_to_the_newest_version() {
     let rows = rows.sort_by(vec![col("id")]).unwrap().select_columns(&["id"]).unwrap();
     assert_eq!(text(&rows.collect().await.unwrap()), [["1"], ["4"]]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_is_kept_in_shape_and_streams_do_not_notice() {
+    let folder = TempDir::new().unwrap();
+    let session = session(folder.path());
+    for id in 1..=3 {
+        save(&session, "events", &[(id, "x", id)]).await;
+    }
+    let seen = Arc::new(AtomicU64::new(0));
+    let count = seen.clone();
+    let counted = move |rows: DataFrame, _| {
+        let count = count.clone();
+        async move {
+            let rows = rows.count().await.map_err(fluvial::from_datafusion)?;
+            count.fetch_add(rows as u64, Ordering::Relaxed);
+            Ok(())
+        }
+    };
+    each_batch(&session, counted.clone()).await.unwrap();
+    let table = DeltaTable::for_name(&session, "events").await.unwrap();
+    let report = table.optimize().await.unwrap();
+    assert_eq!((report.files_removed, report.files_added), (3, 1));
+    each_batch(&session, counted).await.unwrap();
+    assert_eq!(seen.load(Ordering::Relaxed), 3);
+    let history = table.history(Some(2)).await.unwrap();
+    let history = history.select_columns(&["version", "operation"]).unwrap();
+    let history = text(&history.collect().await.unwrap());
+    assert_eq!((history[0][0].as_str(), history[0][1].as_str()), ("4", "OPTIMIZE"));
+    assert_eq!(history[1][0], "3");
+    // A week has not gone by.
+    assert!(table.vacuum(None, fluvial::VacuumMode::Remove).await.unwrap().is_empty());
+    let short = std::time::Duration::from_secs(3600);
+    let error = table.vacuum(Some(short), fluvial::VacuumMode::DryRun).await.unwrap_err();
+    assert_eq!(error.condition(), Some("DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"), "{error}");
+}
