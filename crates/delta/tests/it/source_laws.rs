@@ -69,7 +69,7 @@ impl SourceWorld for Table {
                 hand.delete(&mut add, n.into(), &[n % 4]);
                 hand.commit(&[hand.remove("k=p/older"), add]);
             }
-            Portion::Changes if n % 2 == 0 => {
+            Portion::Changes if n.is_multiple_of(2) => {
                 let add = hand.add(&format!("k=p/{n}"), &[first, first + 1, first + 2]);
                 hand.commit(&[add]);
             }

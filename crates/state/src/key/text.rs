@@ -48,7 +48,7 @@ pub(crate) fn put(value: Option<&str>, out: &mut Vec<u8>) {
 
 /// Takes the value that `row` begins with: hands its bytes to `visit` in pieces and returns what
 /// follows it.
-pub(crate) fn take<'a>(row: &'a [u8], mut visit: impl FnMut(&[u8])) -> Result<&'a [u8], Damage> {
+pub(crate) fn take(row: &[u8], mut visit: impl FnMut(&[u8])) -> Result<&[u8], Damage> {
     let (first, mut rest) = row.split_first().ok_or("it is cut")?;
     match *first {
         NULL | EMPTY => return Ok(rest),
