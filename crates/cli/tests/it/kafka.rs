@@ -10,30 +10,37 @@ fn rows_go_from_topic_to_topic_and_come_once() {
         println!("SKIPPED: there is no broker; cargo xtask kafka test starts one");
         return;
     };
-    let script = format!(
-        "CREATE STREAMING TABLE first USING kafka
-           TBLPROPERTIES ('topic' = 'cli-first', 'kafka.bootstrap.servers' = '{servers}')
-         AS SELECT CAST(n AS STRING) AS key, CAST(n AS STRING) AS value
-            FROM STREAM read_files('in', format => 'json', schema => 'n int');
-         CREATE STREAMING TABLE second USING kafka
-           TBLPROPERTIES ('topic' = 'cli-second', 'kafka.bootstrap.servers' = '{servers}')
-         AS SELECT concat('<', CAST(value AS STRING), '>') AS value
-            FROM STREAM read_kafka(`kafka.bootstrap.servers` => '{servers}',
-                                   subscribe => 'cli-first', startingOffsets => 'earliest');
-         CREATE STREAMING TABLE third USING json LOCATION 'out'
-         AS SELECT CAST(value AS STRING) AS value, topic
-            FROM STREAM read_kafka(`kafka.bootstrap.servers` => '{servers}',
-                                   subscribe => 'cli-second', startingOffsets => 'earliest');"
-    );
-    let folder = Folder::with(&script);
+    // One after the other: a topic is there once something was written to it.
+    let scripts = [
+        format!(
+            "CREATE STREAMING TABLE first USING kafka
+               TBLPROPERTIES ('topic' = 'cli-first', 'kafka.bootstrap.servers' = '{servers}')
+             AS SELECT CAST(n AS STRING) AS key, CAST(n AS STRING) AS value
+                FROM STREAM read_files('in', format => 'json', schema => 'n int');"
+        ),
+        format!(
+            "CREATE STREAMING TABLE second USING kafka
+               TBLPROPERTIES ('topic' = 'cli-second', 'kafka.bootstrap.servers' = '{servers}')
+             AS SELECT concat('<', CAST(value AS STRING), '>') AS value
+                FROM STREAM read_kafka(`kafka.bootstrap.servers` => '{servers}',
+                                       subscribe => 'cli-first', startingOffsets => 'earliest');"
+        ),
+        format!(
+            "CREATE STREAMING TABLE third USING json LOCATION 'out'
+             AS SELECT CAST(value AS STRING) AS value, topic
+                FROM STREAM read_kafka(`kafka.bootstrap.servers` => '{servers}',
+                                       subscribe => 'cli-second', startingOffsets => 'earliest');"
+        ),
+    ];
+    let folder = Folder::with(&scripts[0]);
     fs::create_dir(folder.path().join("in")).unwrap();
     let mut expected = Vec::new();
     for round in 0..2 {
         let lines: Vec<String> = (0..5).map(|n| format!("{{\"n\":{}}}", round * 5 + n)).collect();
         fs::write(folder.path().join(format!("in/{round}.json")), lines.join("\n")).unwrap();
         expected.extend((0..5).map(|n| format!("<{}>", round * 5 + n)));
-        // Each of the three sees what the one before has written, at the latest in its own run.
-        for _ in 0..3 {
+        for script in &scripts {
+            fs::write(folder.path().join("pipeline.sql"), script).unwrap();
             let output = folder.run(&["--trigger", "available-now"]);
             let errors = String::from_utf8(output.stderr).unwrap();
             assert!(output.status.success(), "{errors}");
