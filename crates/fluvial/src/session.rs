@@ -1,6 +1,7 @@
 //! `Session`: where everything starts.
 
 mod fork;
+mod memory;
 
 use crate::batch_reader::DataFrameReader;
 use crate::catalog::{CATALOG, Catalog, DEFAULT_SCHEMA};
@@ -186,11 +187,15 @@ impl Session {
     /// `Invalid`: an unknown name, with the nearest known one, or a value that does not fit.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
         let mut settings = self.0.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let before = settings.batch_memory;
         settings.set(name, value)?;
         // What is planned from now on is planned with it.
         let state = self.0.context.state_ref();
         let mut state = state.write();
-        let applied = dialect::with_name_case(state.clone(), settings.case);
+        let mut applied = dialect::with_name_case(state.clone(), settings.case);
+        if settings.batch_memory != before {
+            applied = memory::with_batch_memory(applied, settings.batch_memory)?;
+        }
         *state = applied;
         let options = state.config_mut().options_mut();
         options.execution.time_zone = Some(settings.timezone.clone());
@@ -374,8 +379,10 @@ impl SessionBuilder {
         let backend = self.backend;
         let stores = Arc::new(own_stores(self.stores)?);
         let names = self.names.unwrap_or_else(|| Arc::new(unique_name));
-        let inner = Arc::new_cyclic(|link| {
-            let state = state(&settings, link.clone());
+        let state = memory::with_batch_memory(state(&settings), settings.batch_memory)?;
+        let inner = Arc::new_cyclic(|link: &Weak<Inner>| {
+            let mut state = state;
+            state.config_mut().set_extension(Arc::new(SessionLink(link.clone())));
             let context = SessionContext::new_with_state(state);
             let catalog = Catalog::new(link.clone(), warehouse);
             let memory = Arc::new(InMemory::new());
@@ -416,9 +423,8 @@ fn own_stores(given: Vec<(String, Arc<dyn ObjectStore>)>) -> Result<OwnStores> {
     each.collect()
 }
 
-fn state(settings: &SessionSettings, link: Weak<Inner>) -> SessionState {
+fn state(settings: &SessionSettings) -> SessionState {
     let mut config = SessionConfig::new();
-    config.set_extension(Arc::new(SessionLink(link)));
     let options = config.options_mut();
     options.execution.time_zone = Some(settings.timezone.clone());
     // As Spark: a row that cannot match does not move the watermark.

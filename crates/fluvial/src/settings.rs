@@ -19,6 +19,9 @@ pub struct SessionSettings {
     pub state_backend: StateBackendKind,
     /// Bytes of memory that the state of all queries of a session may take together.
     pub state_memory: Option<u64>,
+    /// Bytes of memory that the batches of all queries of a session may take together: rows that
+    /// wait between operators, sorts, partial groups. What does not fit goes to temporary files.
+    pub batch_memory: Option<u64>,
     /// How the watermarks of several inputs combine; pinned by a query's first batch.
     pub watermark_policy: WatermarkPolicy,
     /// Which watermark each stateful operator sees; pinned by a query's first batch.
@@ -79,6 +82,7 @@ impl Default for SessionSettings {
             input_splits: cores,
             state_backend: StateBackendKind::Memory,
             state_memory: None,
+            batch_memory: None,
             watermark_policy: WatermarkPolicy::Min,
             watermark_scope: WatermarkScope::Operator,
             empty_batches: EmptyBatches::WhenWanted,
@@ -98,6 +102,7 @@ const NAMES: &[(&str, &str)] = &[
     ("input.splits", "spark.sql.leafNodeDefaultParallelism"),
     ("state.backend", "spark.sql.streaming.stateStore.providerClass"),
     ("state.memory", "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"),
+    ("batch.memory", "datafusion.runtime.memory_limit"),
     ("watermark.policy", "spark.sql.streaming.multipleWatermarkPolicy"),
     ("watermark.scope", "spark.sql.streaming.statefulOperator.allowMultiple"),
     ("batches.empty", "spark.sql.streaming.noDataMicroBatches.enabled"),
@@ -146,6 +151,7 @@ impl SessionSettings {
             "input.splits" => self.input_splits = positive(name, value)? as usize,
             "state.backend" => self.state_backend = backend(name, value)?,
             "state.memory" => self.state_memory = Some(memory(name, value)?),
+            "batch.memory" => self.batch_memory = Some(memory(name, value)?),
             "watermark.policy" => {
                 self.watermark_policy = match value.to_ascii_lowercase().as_str() {
                     "min" => WatermarkPolicy::Min,
@@ -218,7 +224,8 @@ fn backend(name: &str, value: &str) -> Result<StateBackendKind> {
 
 /// Bytes, with or without a unit; megabytes by the name that Spark has.
 fn memory(name: &str, value: &str) -> Result<u64> {
-    let unit = if name.eq_ignore_ascii_case("state.memory") { "" } else { "m" };
+    let megabytes = name.to_ascii_lowercase().ends_with("mb");
+    let unit = if megabytes { "m" } else { "" };
     let bytes = Options::new([(name, format!("{}{unit}", value.trim()))]).take_bytes(name);
     match bytes {
         Ok(Some(bytes)) => Ok(bytes.get()),

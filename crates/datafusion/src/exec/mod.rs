@@ -8,6 +8,7 @@ mod batch_run;
 mod draw;
 mod exchange;
 mod key_route;
+mod lane;
 mod late_filter;
 mod properties;
 mod stateful;

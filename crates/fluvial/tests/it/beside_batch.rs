@@ -113,6 +113,15 @@ async fn in_batch(tables: &[(&str, &[Row])], sql: &str) -> Vec<String> {
     texts(&context.sql(sql).await.unwrap().collect().await.unwrap())
 }
 
+/// Other partitions for each seed, and for every second so little memory that rows wait in files.
+fn session(seed: u64) -> Session {
+    let builder = Session::builder().config("state.partitions", 1 + seed % 3);
+    match seed % 2 {
+        0 => builder.build().unwrap(),
+        _ => builder.config("batch.memory", "16k").build().unwrap(),
+    }
+}
+
 /// A stream of rows of its own, by name, in the session.
 fn stream(session: &Session, name: &str) -> (Arc<MemorySource>, DataFrame) {
     let source = Arc::new(MemorySource::new(name, schema()));
@@ -182,7 +191,7 @@ async fn dropping_duplicates_is_distinct() {
     for seed in SEEDS {
         let mut random = Random::new(seed + 100);
         let all = rows(&mut random, 150);
-        let session = Session::builder().config("state.partitions", 1 + seed % 3).build().unwrap();
+        let session = session(seed);
         let (source, frame) = stream(&session, "l");
         let once = frame.drop_duplicates(&["k", "f", "v"]).unwrap();
         let once = once.select(vec![col("k"), col("f") + lit(0.0), col("v")]).unwrap();
@@ -213,8 +222,7 @@ async fn a_join_of_streams_is_a_join() {
         for seed in SEEDS {
             let mut random = Random::new(seed + 1000 * number as u64 + 7);
             let (left, right) = (rows(&mut random, 80), rows(&mut random, 80));
-            let session =
-                Session::builder().config("state.partitions", 1 + seed % 3).build().unwrap();
+            let session = session(seed);
             let (l, frame) = stream(&session, "l");
             session.context().register_table("l", frame.into_view()).unwrap();
             let (r, frame) = stream(&session, "r");
