@@ -1,4 +1,5 @@
-"""The clickstream job through the program, its table read with the deltalake package.
+"""The clickstream job through the program, its table read with the deltalake package; then a table
+that both write in turns (tables.py).
 
 usage: delta.py PROGRAM EXAMPLE EXPECTED
 
@@ -14,6 +15,7 @@ import sys
 import tempfile
 
 import deltalake
+import tables
 
 OURS = ("out", ".fluvial", "warehouse")
 
@@ -84,6 +86,7 @@ def main(program, example, expected):
         ]
         check("batches in the history", batch_of, [None] + [b["batchId"] for b in batches])
     print(f"peers delta: deltalake {deltalake.__version__} reads what Spark wrote, one txn per batch")
+    tables.main(program)
 
 
 if __name__ == "__main__":
