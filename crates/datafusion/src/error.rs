@@ -34,10 +34,7 @@ pub fn from_datafusion(error: DataFusionError) -> Error {
             other => from_text(other.to_string()).with_source(other),
         },
         DataFusionError::ObjectStore(inner) => Error::from(*inner),
-        DataFusionError::ResourcesExhausted(text) => Error::invalid(format!(
-            "{text}: give the query more memory, or smaller batches (maxFilesPerTrigger)"
-        ))
-        .with_condition("OUT_OF_MEMORY"),
+        DataFusionError::ResourcesExhausted(text) => exhausted(&text),
         other => {
             let text = other.strip_backtrace();
             from_text(text).with_source(other)
@@ -45,10 +42,20 @@ pub fn from_datafusion(error: DataFusionError) -> Error {
     }
 }
 
+fn exhausted(text: &str) -> Error {
+    Error::invalid(format!(
+        "{text}: give batches more memory (batch.memory), or less to do (maxFilesPerTrigger)"
+    ))
+    .with_condition("OUT_OF_MEMORY")
+}
+
 /// A shared error cannot be moved out of; copies kind, condition and text.
 fn ours_inside(error: &DataFusionError) -> Option<Error> {
-    let root = error.find_root();
-    let DataFusionError::External(inner) = root else { return None };
+    let inner = match error.find_root() {
+        DataFusionError::External(inner) => inner,
+        DataFusionError::ResourcesExhausted(text) => return Some(exhausted(text)),
+        _ => return None,
+    };
     let ours = inner.downcast_ref::<Error>()?;
     let copy = Error::new(ours.kind(), ours.message());
     Some(match ours.condition() {
@@ -92,6 +99,14 @@ mod tests {
         ] {
             let back = from_datafusion(wrapped);
             assert_eq!((back.kind(), back.condition()), (ErrorKind::Fenced, Some("FENCED")));
+        }
+    }
+
+    #[test]
+    fn a_full_memory_pool_has_a_condition_of_its_own() {
+        let full = || DataFusionError::ResourcesExhausted("8 KB are missing".into());
+        for wrapped in [full(), full().context("sort"), DataFusionError::Shared(Arc::new(full()))] {
+            assert_eq!(from_datafusion(wrapped).condition(), Some("OUT_OF_MEMORY"));
         }
     }
 
