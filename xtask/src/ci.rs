@@ -45,7 +45,8 @@ pub(crate) fn run() -> Result<()> {
 /// The feature sets that people use, besides the default one.
 fn features() -> Result<()> {
     for features in ["", "sql", "delta"] {
-        cargo(&["check", "--package", "fluvial", "--no-default-features", "--features", features])?;
+        let only = ["clippy", "--package", "fluvial", "--no-default-features", "--features"];
+        cargo(&[only.as_slice(), &[features, "--", "--deny", "warnings"]].concat())?;
     }
     cargo(&["test", "--package", "fluvial-sources", "--features", "avro,orc", "--test", "it"])
 }

@@ -1,12 +1,12 @@
 //! Tables by name that outlive a session: `<warehouse>/_catalog/<schema>.<table>.json` says what
 //! and where each is.
 
-use crate::formats;
 use crate::session::{Inner, Session};
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result as DataFusionResult};
 use fluvial_core::{Error, Result, frame};
+#[cfg(feature = "sql")]
 use futures::TryStreamExt;
 use object_store::{ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use serde::{Deserialize, Serialize};
@@ -123,6 +123,7 @@ impl Catalog {
     }
 
     /// Whether there is a table of that name.
+    #[cfg(feature = "sql")]
     pub(crate) async fn exists(&self, name: &str) -> Result<bool> {
         Ok(self.find(name).await?.is_some())
     }
@@ -134,6 +135,7 @@ impl Catalog {
     }
 
     /// What was said about a table when it was made.
+    #[cfg(feature = "sql")]
     pub(crate) async fn comment(&self, name: &str) -> Result<Option<String>> {
         match levels(name) {
             Ok(_) => Ok(self.find(name).await?.and_then(|entry| entry.comment)),
@@ -142,6 +144,7 @@ impl Catalog {
     }
 
     /// Forgets a table; its files stay.
+    #[cfg(feature = "sql")]
     pub(crate) async fn drop_table(&self, name: &str) -> Result<bool> {
         let session = self.session()?;
         let place = self.entry_place(&session, name)?;
@@ -153,6 +156,7 @@ impl Catalog {
     }
 
     /// The names of all tables: `schema.table`.
+    #[cfg(feature = "sql")]
     pub(crate) async fn names(&self) -> Result<Vec<String>> {
         let folder = self.session()?.storage().open(&self.warehouse)?.join("_catalog");
         let objects: Vec<_> = folder.store.list(Some(&folder.path)).try_collect().await?;
@@ -192,9 +196,9 @@ impl Catalog {
         let session = self.session()?;
         match entry.format.as_str() {
             #[cfg(feature = "delta")]
-            "delta" => {
-                formats::delta_table(&session, &entry.location, Default::default()).await.map(Some)
-            }
+            "delta" => crate::formats::delta_table(&session, &entry.location, Default::default())
+                .await
+                .map(Some),
             other => {
                 let frame = session.read().format(other).load(&entry.location).await?;
                 Ok(Some(frame.into_view()))
@@ -279,7 +283,7 @@ impl SchemaProvider for WarehouseSchema {
         let session = Session(inner);
         #[cfg(feature = "delta")]
         if let Some(path) = crate::delta_stream::path_of(&[self.name.clone(), name.to_owned()]) {
-            let found = formats::delta_table(&session, path, Default::default()).await;
+            let found = crate::formats::delta_table(&session, path, Default::default()).await;
             return found.map(Some).map_err(|e| DataFusionError::External(Box::new(e)));
         }
         if levels(&whole).is_err() {

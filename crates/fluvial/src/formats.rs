@@ -141,12 +141,14 @@ pub(crate) struct SinkRequest<'a> {
     pub(crate) format: &'a str,
     pub(crate) name: Option<&'a str>,
     pub(crate) partition_by: Vec<String>,
+    #[cfg_attr(not(feature = "delta"), allow(dead_code, reason = "only Delta tables take it"))]
     pub(crate) comment: Option<String>,
     pub(crate) mode: OutputMode,
     pub(crate) schema: &'a SchemaRef,
     /// Whether only some of the batches are published.
     pub(crate) gaps: bool,
     /// The name by which a Delta table remembers what was written, if it is not the query's.
+    #[cfg_attr(not(feature = "delta"), allow(dead_code, reason = "only Delta tables take it"))]
     pub(crate) app: Option<String>,
 }
 

@@ -53,6 +53,7 @@ mod formats;
 mod hidden;
 #[cfg(feature = "sql")]
 mod hidden_sql;
+#[cfg(feature = "sql")]
 mod input_file_name;
 #[cfg(feature = "kafka")]
 mod kafka;

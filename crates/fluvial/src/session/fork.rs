@@ -21,6 +21,10 @@ pub(crate) struct BatchScope {
     query: QueryId,
     batch: BatchId,
     /// How often each name was given out.
+    #[cfg_attr(
+        not(all(feature = "sql", feature = "delta")),
+        allow(dead_code, reason = "only MERGE in SQL takes it")
+    )]
     names: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -31,6 +35,10 @@ impl BatchScope {
     }
 
     /// `name` when it is asked for first, then `name.1`, `name.2`.
+    #[cfg_attr(
+        not(all(feature = "sql", feature = "delta")),
+        allow(dead_code, reason = "only MERGE in SQL takes it")
+    )]
     pub(crate) fn numbered(&self, name: &str) -> String {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let times = names.entry(name.to_owned()).or_default();
