@@ -180,6 +180,13 @@ fn operator(differences: &mut Differences, old: &OperatorShape, new: &OperatorSh
         let difference = format!("the event time among its keys was {old} and is {new}");
         differences.add(KEYS, difference);
     }
+    if let (Some(old), Some(new)) = (&was.layout, &is.layout)
+        && old.pages != new.pages
+    {
+        let (old, new) = (&old.pages, &new.pages);
+        let difference = format!("its rows lay in pages as {old:?} says and now as {new:?} does");
+        differences.add(VALUES, difference);
+    }
     let settings: BTreeSet<&String> = was.meaning.keys().chain(is.meaning.keys()).collect();
     for name in settings {
         let (was, is) = (was.meaning.get(name), is.meaning.get(name));

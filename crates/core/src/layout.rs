@@ -17,6 +17,21 @@ pub struct StateLayout {
     /// The variables of a processor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<StateVariable>,
+    /// The sides of a join whose rows lie in pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<PageLayout>,
+}
+
+/// How rows of one side of a join lie in pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageLayout {
+    /// The side: 0 is the left one.
+    pub side: usize,
+    /// Where each key is among the columns of a row. Those that are no column of it stand behind
+    /// them, in order.
+    pub keys: Vec<usize>,
+    /// The column that says when a row leaves.
+    pub time: usize,
 }
 
 /// A key column that is event time.
@@ -244,6 +259,7 @@ mod tests {
         let layout = StateLayout {
             event_time: Some(TimeColumn { column: 1, kind: TimeKind::Window }),
             variables: vec![variable],
+            pages: Vec::new(),
         };
         let text = serde_json::to_string(&layout).unwrap();
         assert_eq!(

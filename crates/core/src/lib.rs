@@ -62,7 +62,7 @@ pub use interval::{CalendarInterval, parse_duration};
 pub use key_group::{KeyGroup, KeyGroupCount, KeyGroupRange};
 pub use key_ranges::KeyRanges;
 pub use late::{LateBatch, LateHandling};
-pub use layout::{StateLayout, StateVariable, TimeColumn, TimeKind, VariableKind};
+pub use layout::{PageLayout, StateLayout, StateVariable, TimeColumn, TimeKind, VariableKind};
 pub use log::{
     BatchLog, Commit, OperatorShape, PinnedSettings, Plan, Put, QueryShape, SourceShape,
     WatermarkPolicy, WatermarkScope, Watermarks,

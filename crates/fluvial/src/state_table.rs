@@ -15,7 +15,7 @@ use fluvial_core::{
     KeyGroup, KeyGroupRange, KeyRange, Prefetch, Snapshot, StateBackend, StateStore, StateVersion,
     StoreId,
 };
-use fluvial_datafusion::inspect::StateTable;
+use fluvial_datafusion::inspect::{Seen, StateTable};
 use futures::TryStreamExt;
 use std::collections::VecDeque;
 use std::fmt;
@@ -98,6 +98,7 @@ impl PartitionStream for Part {
             store: None,
             left: self.groups.groups().collect(),
             ranges: VecDeque::new(),
+            seen: Seen::default(),
         };
         let rows = futures::stream::try_unfold(reading, |mut reading| async move {
             Ok::<_, fluvial_core::Error>(reading.next().await?.map(|rows| (rows, reading)))
@@ -115,6 +116,7 @@ struct Reading {
     store: Option<Box<dyn StateStore>>,
     left: VecDeque<KeyGroup>,
     ranges: VecDeque<KeyRange>,
+    seen: Seen,
 }
 
 impl Reading {
@@ -138,7 +140,7 @@ impl Reading {
                 self.ranges.push_front(range.after(entries.keys.value(count - 1)));
             }
             if count > 0 {
-                let rows = table.rows(&entries);
+                let rows = table.rows(&entries, &mut self.seen);
                 return rows
                     .map(Some)
                     .map_err(|error| error.at(format_args!("{:?}", self.version)));

@@ -94,8 +94,15 @@ pub(crate) trait Decode: Send + Sync + fmt::Debug {
     /// Where the entries of a key group lie.
     fn ranges(&self, group: KeyGroup) -> Vec<KeyRange>;
 
-    /// The rows of some entries.
-    fn decode(&self, entries: &Entries) -> Result<Decoded>;
+    /// The rows of some entries. They come range by range and in order, group by group; what they
+    /// say of those that come later is noted.
+    fn decode(&self, entries: &Entries, seen: &mut Seen) -> Result<Decoded>;
+}
+
+/// What entries have said of others that come later: new for every read of a view.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub(crate) note: Vec<u8>,
 }
 
 /// Rows that were decoded.
@@ -144,13 +151,14 @@ impl StateTable {
         self.decode.ranges(group)
     }
 
-    /// The rows of entries that lie in [`Self::ranges`].
+    /// The rows of entries that lie in [`Self::ranges`], which must be read in their order, with
+    /// what was `seen` before.
     ///
     /// # Errors
     ///
     /// `Corrupt` if the operator did not write them.
-    pub fn rows(&self, entries: &Entries) -> Result<RecordBatch> {
-        let Decoded { mut columns, from } = self.decode.decode(entries)?;
+    pub fn rows(&self, entries: &Entries, seen: &mut Seen) -> Result<RecordBatch> {
+        let Decoded { mut columns, from } = self.decode.decode(entries, seen)?;
         let groups: Vec<KeyGroup> = (0..entries.keys.len())
             .map(|i| entries.keys.value(i).first_chunk().copied().map(u16::from_be_bytes))
             .map(|group| group.filter(|group| *group < self.key_groups.get()).map(KeyGroup))
@@ -292,7 +300,7 @@ impl Decode for Bytes {
         vec![KeyRange::prefix(&group.prefix())]
     }
 
-    fn decode(&self, entries: &Entries) -> Result<Decoded> {
+    fn decode(&self, entries: &Entries, _: &mut Seen) -> Result<Decoded> {
         let column = |column: &BinaryArray| -> ArrayRef { Arc::new(column.clone()) };
         let columns = vec![column(&entries.keys), column(&entries.values)];
         Ok(Decoded { columns, from: None })

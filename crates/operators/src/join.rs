@@ -4,7 +4,12 @@
 //! by the rows of the other side. A batch is joined as columns: the keys of both sides are
 //! numbered, the rows that wait for them are fetched in one read, pairs are made of positions, the
 //! condition is tested on whole columns, and what is left is taken from them.
+//!
+//! A row that must remember whether it matched is stored under its key. Where rows leave in silence
+//! when their time has passed, they are stored as they come, in pages of a few hundred: see
+//! [`ledger`].
 
+mod arrived;
 mod chunk;
 mod counts;
 mod distinct;
@@ -14,8 +19,12 @@ mod inspect;
 mod keys;
 mod kind;
 mod leaving;
+mod ledger;
 mod lists;
 mod matching;
+mod page;
+mod paged;
+mod puts;
 mod run;
 mod settle;
 mod side;
@@ -30,15 +39,15 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_physical_expr::PhysicalExpr;
 use fluvial_core::{
     BatchInfo, Error, EventDuration, EvictWatermark, KeyGroupCount, Operator, OperatorRun,
-    OutputMode, Result, StateField, StateLayout, StateSchema,
+    OutputMode, PageLayout, Result, StateField, StateLayout, StateSchema,
 };
 use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
 use side::Condition;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Version of what is stored: key spaces, chunks and runs.
-const FORMAT: u32 = 1;
+/// Version of what is stored: key spaces, chunks and runs, ledgers and pages.
+const FORMAT: u32 = 2;
 
 /// A join of two streams on equal keys and any further condition.
 ///
@@ -145,8 +154,32 @@ impl Config {
     }
 
     fn value_codecs(&self) -> Result<[ValueCodec; 2]> {
-        let [left, right] = &self.sides;
-        Ok([ValueCodec::new(left.row_types())?, ValueCodec::new(right.row_types())?])
+        let types = |side: Side| {
+            let config = self.side(side);
+            let mut types = config.row_types();
+            if self.is_paged(side) {
+                let extra = config.keys.iter().filter(|key| **key >= config.width);
+                types.extend(extra.map(|key| config.input.field(*key).data_type().clone()));
+            }
+            types
+        };
+        Ok([ValueCodec::new(types(Side::Left))?, ValueCodec::new(types(Side::Right))?])
+    }
+
+    /// Whether the stored rows of a side lie in pages: they leave by their time, and nobody need
+    /// know of each whether it matched.
+    fn is_paged(&self, side: Side) -> bool {
+        let by_time = matches!(self.side(side).eviction, JoinEviction::Time { .. });
+        by_time && !self.kind.flags(side)
+    }
+
+    /// Where the keys of a side are among the columns of its rows in pages: behind them, if they
+    /// are no column of the row.
+    fn stored_keys(&self, side: Side) -> Vec<usize> {
+        let config = self.side(side);
+        let mut extra = config.width..;
+        let place = |key: &usize| if *key < config.width { Some(*key) } else { extra.next() };
+        config.keys.iter().filter_map(place).collect()
     }
 
     fn side(&self, side: Side) -> &JoinSide {
@@ -292,13 +325,22 @@ impl Operator for StreamJoin {
         let names: Vec<&str> = keys.iter().map(|key| key.name.as_str()).collect();
         meaning.insert("keys".to_owned(), names.join(", "));
         meaning.insert("join type".to_owned(), self.config.kind.to_string());
+        let paged = Side::BOTH.into_iter().filter(|side| self.config.is_paged(*side));
+        let pages = paged.filter_map(|side| match self.config.side(side).eviction {
+            JoinEviction::Time { column, .. } => Some(PageLayout {
+                side: side.index(),
+                keys: self.config.stored_keys(side),
+                time: column,
+            }),
+            JoinEviction::Never | JoinEviction::Key(_) => None,
+        });
         StateSchema {
             kind: self.kind().to_owned(),
             format: FORMAT,
             keys,
             values: values.collect(),
             meaning,
-            layout: Some(StateLayout::default()),
+            layout: Some(StateLayout { pages: pages.collect(), ..StateLayout::default() }),
         }
     }
 

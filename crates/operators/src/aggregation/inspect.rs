@@ -2,7 +2,7 @@
 
 use super::keys::GroupKeys;
 use crate::event_time::EventTimeKey;
-use crate::inspect::{Decode, Decoded, fields, group_column, group_field, key_fields, types};
+use crate::inspect::{Decode, Decoded, Seen, fields, group_column, group_field, key_fields, types};
 use arrow::datatypes::{FieldRef, Fields};
 use fluvial_core::{Entries, KeyGroup, KeyGroupCount, KeyRange, Result, StateLayout, StateSchema};
 use fluvial_state::ValueCodec;
@@ -42,7 +42,7 @@ impl Decode for GroupTable {
         vec![KeyRange::prefix(&group.prefix())]
     }
 
-    fn decode(&self, entries: &Entries) -> Result<Decoded> {
+    fn decode(&self, entries: &Entries, _: &mut Seen) -> Result<Decoded> {
         let key = match self.key_fields.is_empty() {
             true => None,
             false => group_column(&self.key_fields, self.keys.decode(&entries.keys)?)?,

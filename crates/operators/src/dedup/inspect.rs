@@ -2,7 +2,7 @@
 
 use super::expiry::keys_of;
 use crate::event_time::EventTimeKey;
-use crate::inspect::{Decode, Decoded, fields, group_column, group_field, key_fields, types};
+use crate::inspect::{Decode, Decoded, Seen, fields, group_column, group_field, key_fields, types};
 use arrow::array::{Array, ArrayRef, BinaryArray, Int64Array};
 use arrow::datatypes::{FieldRef, Fields};
 use fluvial_core::{
@@ -54,7 +54,7 @@ impl Decode for KeyTable {
         vec![keys_of(group)]
     }
 
-    fn decode(&self, entries: &Entries) -> Result<Decoded> {
+    fn decode(&self, entries: &Entries, _: &mut Seen) -> Result<Decoded> {
         let keys = match self.key_fields.is_empty() {
             true => Vec::new(),
             false => self.keys.decode(&entries.keys)?.columns,

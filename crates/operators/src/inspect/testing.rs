@@ -1,6 +1,6 @@
 //! What the tests of all operators need to look at their state.
 
-use super::{StateTable, StateView};
+use super::{Seen, StateTable, StateView};
 use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use fluvial_conformance::operator::{Contents, TestStore};
@@ -23,13 +23,13 @@ pub(crate) fn shown_of(
 ) -> Vec<String> {
     let count = KeyGroupCount::DEFAULT;
     let table = StateTable::new(&operator.state_schema(), view, count, PARTITIONS).unwrap();
-    let mut rows = Vec::new();
+    let (mut rows, mut seen) = (Vec::new(), Seen::default());
     for group in count.all().groups() {
         for mut range in table.ranges(group) {
             loop {
                 let entries = store.scan(&range, 2).unwrap();
                 let found = arrow::array::Array::len(&entries.keys);
-                let batch = table.rows(&entries).unwrap();
+                let batch = table.rows(&entries, &mut seen).unwrap();
                 assert_eq!(&batch.schema(), table.schema());
                 let own = i32::from(group.0);
                 rows.extend((0..batch.num_rows()).map(|row| text(&batch, row, own)));

@@ -42,7 +42,8 @@ pub(super) struct Around<'a> {
 impl Evict {
     pub(super) fn new(config: &Config, info: &BatchInfo) -> Self {
         let mut ranges = VecDeque::new();
-        for side in Side::BOTH {
+        // What lies in pages has left before.
+        for side in Side::BOTH.into_iter().filter(|side| !config.is_paged(*side)) {
             let eviction = config.side(side).eviction;
             let Some(until) = eviction.threshold(info.evict) else { continue };
             let range = |group: KeyGroup| match eviction {

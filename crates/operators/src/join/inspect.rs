@@ -1,14 +1,15 @@
 //! The rows of a join that wait, as a table.
 
-use super::chunk;
-use super::keys::{parse_chunk, rows_of};
+use super::keys::{Entry, parse_chunk, parse_stored, rows_of};
 use super::kind::Side;
-use crate::inspect::{Decode, Decoded, fields, group_column, group_field, types};
-use arrow::array::{Array, BinaryArray, BooleanArray, UInt32Array};
-use arrow::compute::take;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use super::ledger::Ledger;
+use super::{chunk, page};
+use crate::inspect::{Decode, Decoded, Seen, fields, group_column, group_field, types};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, UInt32Array};
+use arrow::compute::{filter, take};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, TimestampMicrosecondType};
 use fluvial_core::{
-    Entries, Error, KeyGroup, KeyGroupCount, KeyRange, Result, StateField, StateSchema,
+    Entries, Error, KeyGroup, KeyGroupCount, KeyRange, PageLayout, Result, StateField, StateSchema,
 };
 use fluvial_state::{KeyCodec, KeyLayout, ValueCodec};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub(crate) struct SideTable {
     side: Side,
     keys: KeyCodec,
     values: ValueCodec,
+    /// How rows lie in pages, if they do.
+    pages: Option<PageLayout>,
     key_fields: Fields,
     value_fields: Fields,
 }
@@ -34,10 +37,23 @@ impl SideTable {
         let (key_fields, row) = (fields(&keys)?, fields(&own.collect::<Vec<_>>())?);
         let matched: FieldRef = Arc::new(Field::new("matched", DataType::Boolean, false));
         let value_fields = row.iter().cloned().chain([matched]).collect();
+        let mut stored = types(&row);
+        let layouts = schema.layout.iter().flat_map(|layout| &layout.pages);
+        let pages = layouts.into_iter().find(|pages| pages.side == side.index()).cloned();
+        if let Some(pages) = &pages {
+            let all = key_fields.iter().zip(&pages.keys);
+            let extra = all.filter(|(_, at)| **at >= row.len());
+            stored.extend(extra.map(|(key, _)| key.data_type().clone()));
+            let known = |at: &usize| *at < stored.len();
+            if pages.keys.len() != key_fields.len() || !pages.keys.iter().all(known) {
+                return Err(Error::invalid(format!("the {side} rows of a join have no such keys")));
+            }
+        }
         Ok(Self {
             side,
+            pages,
             keys: KeyCodec::new(KeyLayout::Key, types(&key_fields), key_groups)?,
-            values: ValueCodec::new(types(&row))?,
+            values: ValueCodec::new(stored)?,
             key_fields,
             value_fields,
         })
@@ -64,7 +80,16 @@ impl Decode for SideTable {
         rows_of(group, self.side).into()
     }
 
-    fn decode(&self, entries: &Entries) -> Result<Decoded> {
+    fn decode(&self, entries: &Entries, seen: &mut Seen) -> Result<Decoded> {
+        match &self.pages {
+            Some(pages) => self.decode_pages(pages, entries, seen),
+            None => self.decode_chunks(entries),
+        }
+    }
+}
+
+impl SideTable {
+    fn decode_chunks(&self, entries: &Entries) -> Result<Decoded> {
         let (mut from, mut matched, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         let mut names = Vec::with_capacity(entries.keys.len());
         for entry in 0..entries.keys.len() {
@@ -80,7 +105,63 @@ impl Decode for SideTable {
         let from = UInt32Array::from(from);
         let keys = self.keys.decode(&BinaryArray::from_iter_values(names))?.columns;
         let keys = keys.iter().map(|key| take(key, &from, None)).collect::<Result<_, _>>()?;
-        let mut values = self.values.decode_each(rows)?;
+        self.decoded(keys, self.values.decode_each(rows)?, matched, from)
+    }
+
+    /// The ledger of a group comes before its pages. Rows that have left may lie in them yet.
+    fn decode_pages(
+        &self,
+        pages: &PageLayout,
+        entries: &Entries,
+        seen: &mut Seen,
+    ) -> Result<Decoded> {
+        let (mut from, mut rows, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        for entry in 0..entries.keys.len() {
+            let value = entries.values.value(entry);
+            let block = match parse_stored(entries.keys.value(entry)) {
+                Some(Entry::Page(block)) => block,
+                Some(Entry::Ledger) => {
+                    seen.note = value.to_vec();
+                    continue;
+                }
+                _ => continue,
+            };
+            let ledger = Ledger::read(&seen.note)?;
+            let block = ledger.blocks.iter().find(|known| known.number == block);
+            let block = block.ok_or_else(|| {
+                Error::corrupt("a page of a join is of no block: read its ledger before it")
+            })?;
+            for row in page::read(value)? {
+                from.push(entry as u32);
+                rows.push(row?.1);
+                left.push(block.left_until());
+            }
+        }
+        let mut columns = self.values.decode_each(rows)?;
+        let times = columns.get(pages.time);
+        let times = times.and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
+        let waits = left.iter().enumerate().map(|(row, left)| {
+            let time = times.filter(|times| times.is_valid(row)).map(|times| times.value(row));
+            Some(time.zip(*left).is_none_or(|(time, until)| time > until))
+        });
+        let waits: BooleanArray = waits.collect();
+        for column in &mut columns {
+            *column = filter(column, &waits)?;
+        }
+        let from = filter(&UInt32Array::from(from), &waits)?.as_primitive().clone();
+        let keys = pages.keys.iter().map(|at| ArrayRef::clone(&columns[*at])).collect();
+        columns.truncate(self.value_fields.len() - 1);
+        let matched = vec![false; from.len()];
+        self.decoded(keys, columns, matched, from)
+    }
+
+    fn decoded(
+        &self,
+        keys: Vec<ArrayRef>,
+        mut values: Vec<ArrayRef>,
+        matched: Vec<bool>,
+        from: UInt32Array,
+    ) -> Result<Decoded> {
         values.push(Arc::new(BooleanArray::from(matched)));
         let key = group_column(&self.key_fields, keys)?;
         let value = group_column(&self.value_fields, values)?;

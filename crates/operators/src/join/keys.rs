@@ -5,9 +5,13 @@
 //! | `[group][0x10 + side][key][number]` | a chunk of rows, found by their key |
 //! | `[group][0x20 + side][time][key][number]` | the same where the key holds the event time |
 //! | `[group][0x30 + side][time][batch][run]` | which chunks have rows of these times |
+//! | `[group][0x12 + side][block][page]` | a page of rows, or, as page 0, the times of a block |
+//! | `[group][0x14 + side]` | the ledger: what blocks there are |
 //! | `[group][0x40]` | how many rows the group has |
 //!
-//! A row is found by its key: one point read, no scan. What expires is found by time: one range
+//! Where rows leave in silence when their time has passed they lie in pages, and are found by what
+//! the ledger says of keys and times; see [`super::page`] and [`super::ledger`]. Elsewhere a row is
+//! found by its key: one point read, no scan. What expires is found by time: one range
 //! per key group. Where the time is part of the key one space does both; elsewhere the times of a
 //! batch's rows are written as sorted *runs*, a few hundred in a value, so that the index costs a
 //! fraction of an entry per row. Runs hold event times, not expiries: another range in the
@@ -31,6 +35,8 @@ const TIMED_FRONT: usize = POINT_FRONT + 8;
 const NUMBER_BYTES: usize = 4;
 
 const POINT: u8 = 0x10;
+const PAGES: u8 = 0x12;
+const LEDGER: u8 = 0x14;
 const TIMED: u8 = 0x20;
 const TIMES: u8 = 0x30;
 const COUNTS: u8 = 0x40;
@@ -123,10 +129,10 @@ pub(super) fn parse_point(key: &[u8]) -> Option<(&[u8], &[u8], u32)> {
     Some((&front[..GROUP_BYTES], row, u32::from_be_bytes(number.try_into().ok()?)))
 }
 
-/// Where the rows of `group` and `side` lie, with and without a time in front.
-pub(super) fn rows_of(group: KeyGroup, side: Side) -> [KeyRange; 2] {
+/// Where the rows of `group` and `side` lie: the ledger before the pages that it tells of.
+pub(super) fn rows_of(group: KeyGroup, side: Side) -> [KeyRange; 4] {
     let [high, low] = group.prefix();
-    [POINT, TIMED].map(|base| KeyRange::prefix(&[high, low, space(base, side)]))
+    [LEDGER, PAGES, POINT, TIMED].map(|base| KeyRange::prefix(&[high, low, space(base, side)]))
 }
 
 /// The group and key of a chunk in either space, as the key codec made them.
@@ -186,6 +192,45 @@ pub(super) fn run_key_from(out: &mut Vec<u8>, run: &[u8], first: i64) -> Result<
 /// The time of a key in the space of timed rows.
 pub(super) fn time_of(key: &[u8]) -> Option<i64> {
     parse_time(key.get(POINT_FRONT..TIMED_FRONT)?)
+}
+
+/// Writes the key of a ledger.
+pub(super) fn ledger_key(out: &mut Vec<u8>, group: KeyGroup, side: Side) {
+    out.extend_from_slice(&group.prefix());
+    out.push(space(LEDGER, side));
+}
+
+/// Writes the key of a page of a block; page 0 is the times of its rows.
+pub(super) fn page_key(out: &mut Vec<u8>, group: KeyGroup, side: Side, block: u64, page: usize) {
+    out.extend_from_slice(&group.prefix());
+    out.push(space(PAGES, side));
+    out.extend_from_slice(&block.to_be_bytes());
+    out.extend_from_slice(&(page as u32).to_be_bytes());
+}
+
+/// What is stored under a key, for who reads all of a side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    Chunk,
+    Ledger,
+    Times,
+    /// A page of this block.
+    Page(u64),
+}
+
+/// What is stored under a key of [`rows_of`].
+pub(super) fn parse_stored(key: &[u8]) -> Option<Entry> {
+    match *key.get(GROUP_BYTES)? & !1 {
+        LEDGER => Some(Entry::Ledger),
+        PAGES => {
+            let (block, page) = key.get(POINT_FRONT..)?.split_first_chunk::<8>()?;
+            Some(match page {
+                [0, 0, 0, 0] => Entry::Times,
+                _ => Entry::Page(u64::from_be_bytes(*block)),
+            })
+        }
+        _ => Some(Entry::Chunk),
+    }
 }
 
 /// Writes the key of a group's counts.

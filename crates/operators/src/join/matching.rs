@@ -1,10 +1,11 @@
 //! `Matching`: the pairs of a batch, a piece at a time.
 
-use super::Config;
 use super::distinct::Distinct;
 use super::kind::{JoinKind, Side};
 use super::lists::Lists;
+use super::paged::{Paged, Search};
 use super::stored::Stored;
+use super::{Config, JoinEviction};
 use arrow::array::{
     Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray,
     UInt32Array,
@@ -12,7 +13,7 @@ use arrow::array::{
 use arrow::compute::{concat, filter, take};
 use arrow::datatypes::{TimestampMicrosecondType, UInt32Type};
 use fluvial_core::{Error, Result, StateStore};
-use fluvial_state::ValueCodec;
+use fluvial_state::{KeyCodec, ValueCodec};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,8 +21,14 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     pub(super) stored: Stored,
+    /// What is stored in pages, if the rows of this side are.
+    pub(super) paged: Option<Paged>,
     /// The columns of the rows that came; after [`Matching::load`] of all.
     pub(super) columns: Vec<ArrayRef>,
+    /// The keys of the rows that came and are no column of them.
+    pub(super) extra: Vec<ArrayRef>,
+    /// Where the rows that came of each key group start.
+    pub(super) starts: Vec<u32>,
     /// The keys of the rows that came.
     pub(super) numbers: Vec<u32>,
     /// Which rows have matched something, now or before.
@@ -45,8 +52,25 @@ impl Candidates {
         self.columns.iter().map(|column| column.slice(start, rows)).collect()
     }
 
-    /// Decodes what waits and puts it in front of what came.
-    fn load(&mut self, codec: &ValueCodec, keys: &Distinct, time: Option<usize>) -> Result<()> {
+    /// The times of the rows that came, where they decide when these leave.
+    pub(super) fn times_of(
+        &self,
+        config: &Config,
+        side: Side,
+    ) -> Option<TimestampMicrosecondArray> {
+        let JoinEviction::Time { column, .. } = config.side(side).eviction else { return None };
+        let all = self.columns.get(column)?.as_primitive_opt::<TimestampMicrosecondType>()?;
+        let new = self.numbers.len();
+        Some(all.slice(all.len().checked_sub(new)?, new))
+    }
+
+    /// Puts what waits, whose columns are `parts`, in front of what came.
+    fn load(
+        &mut self,
+        parts: Vec<Vec<ArrayRef>>,
+        keys: &Distinct,
+        time: Option<usize>,
+    ) -> Result<()> {
         let (old, new) = (self.stored_rows(), self.numbers.len());
         if u32::try_from(old + new).is_err() {
             return Err(Error::invalid(
@@ -54,11 +78,12 @@ impl Candidates {
             ));
         }
         if old > 0 {
-            let stored = self.stored.decode(codec)?;
-            let both = stored.iter().zip(&self.columns);
-            self.columns = both
-                .map(|(old, new)| Ok(concat(&[old.as_ref(), new.as_ref()])?))
-                .collect::<Result<_>>()?;
+            let new = self.columns.iter().enumerate();
+            let both = new.map(|(at, new)| {
+                let old = parts.iter().map(|part| part[at].as_ref());
+                Ok(concat(&old.chain([new.as_ref()]).collect::<Vec<_>>())?)
+            });
+            self.columns = both.collect::<Result<_>>()?;
         }
         self.times = time
             .and_then(|column| self.columns.get(column))
@@ -105,24 +130,49 @@ impl Matching {
         Self { keys, sides, cursor: Cursor::default() }
     }
 
-    /// Reads what was not read yet, and puts old and new rows side by side.
+    /// Reads what was not read yet, and puts old and new rows side by side. What is read is found
+    /// by numbers of `key_codec`'s keys.
     pub(super) fn load(
         &mut self,
         config: &Config,
         codecs: &[ValueCodec; 2],
+        key_codec: &KeyCodec,
         state: &dyn StateStore,
     ) -> Result<()> {
         for side in Side::BOTH {
+            let codec = &codecs[side.index()];
+            let probed = self.probed(side);
             let candidates = &mut self.sides[side.index()];
-            let unmatched = config.kind == JoinKind::LeftSemi && side == Side::Left;
-            candidates.stored.read_more(side, &self.keys, unmatched, state)?;
+            let parts = match &candidates.paged {
+                Some(paged) => {
+                    let (keys, probed) = (&self.keys, probed.as_slice());
+                    let search = Search { config, keys, probed, key_codec, codec };
+                    let found = paged.find(&search, state)?;
+                    candidates.stored.matched = vec![false; found.numbers.len()];
+                    candidates.stored.numbers = found.numbers;
+                    found.parts
+                }
+                None => {
+                    let unmatched = config.kind == JoinKind::LeftSemi && side == Side::Left;
+                    candidates.stored.read_more(side, &self.keys, unmatched, state)?;
+                    match candidates.stored_rows() {
+                        0 => Vec::new(),
+                        _ => vec![candidates.stored.decode(codec)?],
+                    }
+                }
+            };
             let time = config.range.map(|range| match side {
                 Side::Left => range.left,
                 Side::Right => range.right,
             });
-            candidates.load(&codecs[side.index()], &self.keys, time)?;
+            candidates.load(parts, &self.keys, time)?;
         }
         Ok(())
+    }
+
+    /// Which keys the side opposite to `side` brings rows for that may match.
+    pub(super) fn probed(&self, side: Side) -> Vec<bool> {
+        probed(&self.keys, &self.sides[side.other().index()].numbers)
     }
 
     /// The next pairs that match, `limit` at most; `None` when there are no more.
@@ -248,6 +298,15 @@ impl Matching {
             }
         }
     }
+}
+
+/// Which keys have rows with these numbers that may match.
+pub(super) fn probed(keys: &Distinct, numbers: &[u32]) -> Vec<bool> {
+    let mut probed = vec![false; keys.len()];
+    for number in numbers.iter().map(|number| *number as usize) {
+        probed[number] = keys.joins(number);
+    }
+    probed
 }
 
 /// The positions among the partners of a key that are near enough to a left row.

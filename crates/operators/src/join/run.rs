@@ -2,12 +2,14 @@
 
 use super::Config;
 use super::JoinEviction;
+use super::arrived::{Arrived, number};
 use super::counts::Counts;
-use super::distinct::Distinct;
+use super::distinct::{Distinct, Keys};
 use super::evict::{Around, Evict};
 use super::kind::{JoinKind, Side};
 use super::leaving::Leaving;
-use super::matching::{Candidates, Matching};
+use super::matching::{Candidates, Matching, probed};
+use super::paged::{Paged, ledger_keys};
 use super::settle::{Settle, last_keys};
 use super::side::holds;
 use super::stored::{Stored, first_keys};
@@ -126,46 +128,66 @@ impl Run {
         Ok(nulls.filter(|nulls| nulls.len() == rows && nulls.true_count() > 0))
     }
 
-    /// The keys of rows, numbered.
-    fn number(&self, side: Side, rows: &RecordBatch, keys: &mut Distinct) -> Result<Vec<u32>> {
-        let config = self.config.side(side);
-        let columns: Vec<ArrayRef> =
-            config.keys.iter().map(|key| Arc::clone(rows.column(*key))).collect();
-        let times = match config.eviction {
-            JoinEviction::Key(key) => Some(event_times(columns[key].as_ref())?),
-            JoinEviction::Never | JoinEviction::Time { .. } => None,
-        };
-        let nulls = self.null_keys(side, rows.columns(), rows.num_rows())?;
-        let encoded = self.keys.encode(&columns, None, rows.num_rows())?.keys;
-        keys.intern(&encoded, times.as_ref(), nulls.as_ref())
+    /// The rows that came of both sides by group, and their keys, numbered.
+    fn arrange(&self) -> Result<(Distinct, [Arrived; 2], [Vec<u32>; 2])> {
+        let sides = [self.arrived(Side::Left)?, self.arrived(Side::Right)?];
+        let (mut times, mut nulls) = ([None, None], [None, None]);
+        for side in Side::BOTH {
+            let (at, rows) = (side.index(), &sides[side.index()]);
+            let config = self.config.side(side);
+            if let JoinEviction::Key(key) = config.eviction {
+                times[at] = Some(event_times(rows.columns[config.keys[key]].as_ref())?);
+            }
+            nulls[at] = self.null_keys(side, &rows.columns, rows.keys.len())?;
+        }
+        let keys = Side::BOTH.map(|side| Keys {
+            keys: &sides[side.index()].keys,
+            times: times[side.index()].as_ref(),
+            nulls: nulls[side.index()].as_ref(),
+        });
+        let (distinct, numbers) = number(&sides, &keys)?;
+        Ok((distinct, sides, numbers))
     }
 
-    /// All rows of a side in one batch.
-    fn whole(&mut self, side: Side) -> Result<RecordBatch> {
-        let mut batches = std::mem::take(&mut self.input[side.index()]);
-        match batches.len() {
-            1 => Ok(batches.swap_remove(0)),
-            _ => Ok(concat_batches(&self.config.side(side).input, &batches)?),
-        }
+    /// All rows of a side.
+    fn arrived(&self, side: Side) -> Result<Arrived> {
+        let config = self.config.side(side);
+        let rows = match self.input[side.index()].as_slice() {
+            [rows] => rows.clone(),
+            batches => concat_batches(&config.input, batches)?,
+        };
+        let keys: Vec<ArrayRef> =
+            config.keys.iter().map(|key| Arc::clone(rows.column(*key))).collect();
+        let encoded = self.keys.encode(&keys, None, rows.num_rows())?;
+        Arrived::new(&rows, encoded, self.info.groups)
     }
 
     fn gather(&mut self, state: &dyn StateStore) -> Result<Matching> {
-        let mut keys = Distinct::default();
+        let (keys, arrived, numbers) = self.arrange()?;
+        self.input = [Vec::new(), Vec::new()];
         let mut sides = [Candidates::default(), Candidates::default()];
-        for side in Side::BOTH {
-            let rows = self.whole(side)?;
+        for ((side, rows), numbers) in Side::BOTH.into_iter().zip(arrived).zip(numbers) {
+            let config = self.config.side(side);
+            let extra = config.keys.iter().filter(|key| **key >= config.width);
             let candidates = &mut sides[side.index()];
-            candidates.numbers = self.number(side, &rows, &mut keys)?;
-            candidates.columns = rows.columns()[..self.config.side(side).width].to_vec();
+            candidates.numbers = numbers;
+            candidates.starts = rows.starts;
+            candidates.extra = extra.map(|key| Arc::clone(&rows.columns[*key])).collect();
+            candidates.columns = rows.columns;
+            candidates.columns.truncate(config.width);
         }
         for side in Side::BOTH {
-            let mut probed = vec![false; keys.len()];
-            for number in &sides[side.other().index()].numbers {
-                probed[*number as usize] = true;
+            let (at, other) = (side.index(), side.other().index());
+            if self.config.is_paged(side) {
+                let mut paged = Paged::read(&self.config, &self.info, side, state)?;
+                paged.want(&self.config, &keys, &sides[other]);
+                paged.expect(&self.config, &keys, &sides[at]);
+                sides[at].paged = Some(paged);
+                continue;
             }
+            let probed = probed(&keys, &sides[other].numbers);
             let unmatched = self.config.kind == JoinKind::LeftSemi && side == Side::Left;
-            sides[side.index()].stored =
-                Stored::read_first(side, &keys, &probed, unmatched, state)?;
+            sides[at].stored = Stored::read_first(side, &keys, &probed, unmatched, state)?;
         }
         Ok(Matching::new(keys, sides))
     }
@@ -208,19 +230,17 @@ impl Run {
 
     /// What `finish_input` will read.
     fn first_reads(&self) -> Result<Prefetch> {
-        let mut keys = Distinct::default();
+        let (keys, ..) = self.arrange()?;
+        let mut all = vec![Prefetch::Keys(self.groups.keys()?)];
         for side in Side::BOTH {
-            for rows in &self.input[side.index()] {
-                self.number(side, rows, &mut keys)?;
-            }
+            all.push(Prefetch::Keys(match self.config.is_paged(side) {
+                true => ledger_keys(side, self.info.groups)?,
+                false => first_keys(side, &keys, 0..keys.len())?,
+            }));
         }
         let evict = Evict::new(&self.config, &self.info);
-        Ok(Prefetch::Each(vec![
-            Prefetch::Keys(first_keys(Side::Left, &keys, 0..keys.len())?),
-            Prefetch::Keys(first_keys(Side::Right, &keys, 0..keys.len())?),
-            Prefetch::Keys(self.groups.keys()?),
-            Prefetch::Ranges(evict.ranges().cloned().collect()),
-        ]))
+        all.push(Prefetch::Ranges(evict.ranges().cloned().collect()));
+        Ok(Prefetch::Each(all))
     }
 }
 
@@ -252,6 +272,9 @@ impl OperatorRun for Run {
                 for side in Side::BOTH {
                     let rows = &matching.sides[side.index()];
                     all.extend(rows.stored.more_keys(side, &matching.keys)?);
+                    all.extend(
+                        rows.paged.as_ref().map(Paged::reads).transpose()?.into_iter().flatten(),
+                    );
                     all.extend(last_keys(side, &matching.keys, rows)?);
                 }
                 Ok(Prefetch::Each(all.into_iter().map(Prefetch::Keys).collect()))
@@ -284,7 +307,7 @@ impl OperatorRun for Run {
                     return Ok(None);
                 }
                 Stage::Ready(mut matching, _) => {
-                    matching.load(&self.config, &self.values, state)?;
+                    matching.load(&self.config, &self.values, &self.keys, state)?;
                     self.stage = Stage::Pairs(matching);
                 }
                 Stage::Pairs(mut matching) => match matching.next(&self.config, limit)? {

@@ -1,6 +1,7 @@
 //! What a batch changes in the state, once all its pairs are known: flags of rows that matched,
 //! and the rows that came and will wait.
 
+use super::Config;
 use super::chunk::{self, CHUNK_ROWS, Header};
 use super::counts::Counts;
 use super::distinct::Distinct;
@@ -9,41 +10,14 @@ use super::keys::{Bytes, GROUP_BYTES, PIECE, chunk_key, group_of, run_key};
 use super::kind::{JoinKind, Side};
 use super::lists::Lists;
 use super::matching::Candidates;
+use super::puts::Puts;
 use super::stored::{Place, first_keys};
-use super::{Config, JoinEviction};
-use arrow::array::{Array, AsArray, BinaryArray, TimestampMicrosecondArray, UInt32Array};
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::array::{Array, BinaryArray, TimestampMicrosecondArray, UInt32Array};
 use fluvial_core::{BatchInfo, KeyGroup, OperatorCounts, Result, StateStore};
 use fluvial_state::ValueCodec;
 
 /// Where the rows of one time are: group, time, key, chunk. In the order in which they are stored.
 type Times = Vec<(KeyGroup, i64, u32, u32)>;
-
-/// Values that are written in one call: [`PIECE`], or so many bytes of them.
-const PUT_BYTES: usize = 64 << 20;
-
-/// Keys and values on their way into the state.
-#[derive(Default)]
-struct Puts {
-    keys: Bytes,
-    values: Bytes,
-}
-
-impl Puts {
-    fn end(&mut self, state: &mut dyn StateStore) -> Result<()> {
-        self.keys.end()?;
-        self.values.end()?;
-        let is_full = self.keys.len() >= PIECE || self.values.bytes() >= PUT_BYTES;
-        if is_full { self.flush(state) } else { Ok(()) }
-    }
-
-    fn flush(&mut self, state: &mut dyn StateStore) -> Result<()> {
-        if self.keys.len() == 0 {
-            return Ok(());
-        }
-        state.put_many(&self.keys.take(), &self.values.take())
-    }
-}
 
 /// One side of a batch, being written.
 pub(super) struct Settle<'a> {
@@ -67,8 +41,12 @@ impl Settle<'_> {
         if self.config.kind.flags(self.side) {
             self.flag(state)?;
         }
-        let times = self.times();
+        let times = self.rows.times_of(self.config, self.side);
         let (stored, leaving) = self.sort_out(times.as_ref(), counts);
+        if let Some(paged) = &self.rows.paged {
+            counts.rows_removed += paged.write(self.config, self.rows, codec, state, groups)?;
+            return Ok(UInt32Array::from(leaving));
+        }
         let key_of = |row: u32| stored[row as usize].then(|| self.rows.numbers[row as usize]);
         let lists = Lists::new(self.keys.len(), 0..self.rows.numbers.len() as u32, key_of, None);
         let columns = codec.encode(&self.rows.new_columns(), self.rows.numbers.len())?;
@@ -80,15 +58,6 @@ impl Settle<'_> {
 
     fn matched(&self, row: usize) -> bool {
         self.rows.matched[self.rows.stored_rows() + row]
-    }
-
-    /// The times of the new rows, where they decide when these leave.
-    fn times(&self) -> Option<TimestampMicrosecondArray> {
-        let JoinEviction::Time { column, .. } = self.config.side(self.side).eviction else {
-            return None;
-        };
-        let all = self.rows.columns.get(column)?.as_primitive_opt::<TimestampMicrosecondType>()?;
-        Some(all.slice(self.rows.stored_rows(), self.rows.numbers.len()))
     }
 
     /// Which new rows will wait, and which leave at once with nulls. Counted as Spark does: the
@@ -332,6 +301,9 @@ pub(super) fn last_keys(
     keys: &Distinct,
     rows: &Candidates,
 ) -> Result<Vec<BinaryArray>> {
+    if rows.paged.is_some() {
+        return Ok(Vec::new());
+    }
     let mut all = vec![first_keys(side, keys, 0..keys.len())?];
     let mut asked = Bytes::default();
     let several = |key: &usize| rows.stored.chunks[*key] > 1;

@@ -35,7 +35,7 @@ pub(super) struct Stored {
 
 impl Stored {
     /// Reads the first chunk of every key. `probed` says which keys the other side brings rows
-    /// for: only their rows are looked at, and only `unmatched` ones, if that is asked for.
+    /// for that may match: only their rows are looked at, and only `unmatched` ones, if that is asked for.
     pub(super) fn read_first(
         side: Side,
         keys: &Distinct,
@@ -52,7 +52,7 @@ impl Stored {
             let read = stored.reads.len() as u32;
             for at in (0..piece).filter(|at| found.is_valid(*at)) {
                 let number = first + at;
-                let probed = probed[number] && keys.joins(number);
+                let probed = probed[number];
                 let (header, rows) = chunk::read(found.value(at))?;
                 stored.chunks[number] = header.chunks;
                 if probed {

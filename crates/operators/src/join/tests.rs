@@ -4,5 +4,6 @@
 mod harness;
 mod laws;
 mod model;
+mod pages;
 mod skew;
 mod stories;

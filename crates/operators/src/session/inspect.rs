@@ -1,7 +1,7 @@
 //! Sessions as a table.
 
 use super::state::{all, windows};
-use crate::inspect::{Decode, Decoded, fields, group_column, group_field, key_fields, types};
+use crate::inspect::{Decode, Decoded, Seen, fields, group_column, group_field, key_fields, types};
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, FieldRef, Fields, TimeUnit, TimestampMicrosecondType};
 use fluvial_core::{
@@ -61,7 +61,7 @@ impl Decode for SessionTable {
         vec![all(group)]
     }
 
-    fn decode(&self, entries: &Entries) -> Result<Decoded> {
+    fn decode(&self, entries: &Entries, _: &mut Seen) -> Result<Decoded> {
         let decoded = self.keys.decode(&entries.keys)?;
         let starts =
             decoded.times.ok_or_else(|| Error::corrupt("a stored session has no start"))?;

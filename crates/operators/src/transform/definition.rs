@@ -264,8 +264,8 @@ impl Operator for TransformWithState {
                 ("timeMode".to_owned(), time_mode.to_string()),
             ]),
             layout: Some(StateLayout {
-                event_time: None,
                 variables: variables.iter().map(Declared::state_variable).collect(),
+                ..StateLayout::default()
             }),
         }
     }

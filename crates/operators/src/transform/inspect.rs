@@ -2,7 +2,9 @@
 
 use super::layout::{self, VariableId};
 use super::row_codec::RowCodec;
-use crate::inspect::{Decode, Decoded, expiration_field, fields, group_column, group_field, types};
+use crate::inspect::{
+    Decode, Decoded, Seen, expiration_field, fields, group_column, group_field, types,
+};
 use arrow::array::{Array, ArrayRef, BinaryArray, Int64Array, UInt32Array};
 use arrow::datatypes::{FieldRef, Fields};
 use fluvial_core::{
@@ -101,7 +103,7 @@ impl Decode for VariableTable {
         vec![layout::all(group, self.id)]
     }
 
-    fn decode(&self, entries: &Entries) -> Result<Decoded> {
+    fn decode(&self, entries: &Entries, _: &mut Seen) -> Result<Decoded> {
         let names = (0..entries.keys.len()).map(|i| layout::parse_entry(entries.keys.value(i)));
         let names: Vec<Vec<u8>> = names.collect::<Result<_>>()?;
         let (keys, rests) = self.keys.split_off(names.iter().map(Vec::as_slice))?;
@@ -144,7 +146,7 @@ impl Decode for TimerTable {
         vec![layout::timers(group)]
     }
 
-    fn decode(&self, entries: &Entries) -> Result<Decoded> {
+    fn decode(&self, entries: &Entries, _: &mut Seen) -> Result<Decoded> {
         let (mut names, mut times) = (Vec::new(), Vec::new());
         for timer in (0..entries.keys.len()).map(|i| entries.keys.value(i)) {
             let (time, key) = layout::parse_timer(timer)?;

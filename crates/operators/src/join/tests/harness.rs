@@ -1,12 +1,15 @@
 //! Rows for joins, and a way to run batches of them.
 
 use crate::inspect::{StateView, testing::shown};
-use crate::join::keys::{GROUP_BYTES, parse_point};
-use crate::join::{JoinEviction, JoinKind, JoinRange, JoinSide, Side, StreamJoin, chunk};
+use crate::join::keys::{Entry, GROUP_BYTES, parse_point, parse_stored};
+use crate::join::ledger::Ledger;
+use crate::join::{JoinEviction, JoinKind, JoinRange, JoinSide, Side, StreamJoin, chunk, page};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, TimestampMicrosecondArray,
 };
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{
+    DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType,
+};
 use datafusion_common::ScalarValue;
 use datafusion_expr::Operator as Op;
 use datafusion_physical_expr::PhysicalExpr;
@@ -16,6 +19,7 @@ use fluvial_core::{
     BatchId, BatchInfo, BatchTime, EventDuration, EventTime, EvictWatermark, KeyGroupCount,
     LateHandling, LateWatermark, Operator, OperatorCounts, OutputMode, PartitionId,
 };
+use fluvial_state::ValueCodec;
 use std::sync::Arc;
 
 pub(super) const SECOND: i64 = 1_000_000;
@@ -223,14 +227,16 @@ fn texts(rows: &RecordBatch) -> Vec<String> {
 pub(super) fn stored(contents: &Contents) -> Vec<(Side, Vec<u8>, bool, Vec<u8>)> {
     let mut all = Vec::new();
     for (key, value) in contents {
-        let (base, side) = match key[GROUP_BYTES] {
-            space @ (0x10 | 0x11) => (0x10, if space == 0x10 { Side::Left } else { Side::Right }),
-            space @ (0x20 | 0x21) => (0x20, if space == 0x20 { Side::Left } else { Side::Right }),
-            _ => continue,
-        };
-        let row_key = match base {
+        let side = if key[GROUP_BYTES] & 1 == 0 { Side::Left } else { Side::Right };
+        let row_key = match key[GROUP_BYTES] & !1 {
             0x10 => parse_point(key).unwrap().1,
-            _ => &key[3..key.len() - 4],
+            0x20 => &key[3..key.len() - 4],
+            0x12 => {
+                let rows = in_page(contents, key, value).into_iter();
+                all.extend(rows.map(|columns| (side, key[..GROUP_BYTES].to_vec(), false, columns)));
+                continue;
+            }
+            _ => continue,
         };
         for row in chunk::read(value).unwrap().1 {
             let row = row.unwrap();
@@ -238,4 +244,22 @@ pub(super) fn stored(contents: &Contents) -> Vec<(Side, Vec<u8>, bool, Vec<u8>)>
         }
     }
     all
+}
+
+/// The rows of a page that have not left.
+fn in_page(contents: &Contents, key: &[u8], page: &[u8]) -> Vec<Vec<u8>> {
+    let Some(Entry::Page(number)) = parse_stored(key) else { return Vec::new() };
+    let mut ledger = key[..=GROUP_BYTES].to_vec();
+    ledger[GROUP_BYTES] += 2;
+    let ledger = Ledger::read(&contents[&ledger]).unwrap();
+    let block = ledger.blocks.iter().find(|block| block.number == number).unwrap();
+    let rows: Vec<Vec<u8>> = page::read(page).unwrap().map(|row| row.unwrap().1.to_vec()).collect();
+    let types = schema().fields().iter().map(|field| field.data_type().clone()).collect();
+    let codec = ValueCodec::new(types).unwrap();
+    let columns = codec.decode_each(rows.iter().map(Vec::as_slice)).unwrap();
+    let times = columns[1].as_primitive::<TimestampMicrosecondType>().clone();
+    let left = |row: usize| {
+        times.is_valid(row) && block.left_until().is_some_and(|until| times.value(row) <= until)
+    };
+    rows.into_iter().enumerate().filter(|(row, _)| !left(*row)).map(|(_, row)| row).collect()
 }

@@ -1,0 +1,186 @@
+//! Pages: rows of one side, those of keys whose tags are near to one another.
+//!
+//! `[format][rows]`, a tag of four bytes for each row, a length for each, then their columns, which
+//! are [`fluvial_state::ValueCodec`]'s. Tags ascend. So a page is searched without decoding it, and
+//! only rows that are hit are decoded.
+
+use fluvial_core::{Error, Result};
+use fluvial_state::varint;
+
+/// The most rows of a page: what is read for a row when few come.
+pub(super) const PAGE_ROWS: usize = 256;
+/// A page ends when it has so many bytes.
+pub(super) const PAGE_BYTES: usize = 64 << 10;
+
+const FORMAT: u8 = 1;
+const TAG: usize = 4;
+
+fn damaged() -> Error {
+    Error::corrupt("a page of a join's rows is damaged")
+}
+
+/// The front of something stored, checked; what follows.
+pub(super) fn opened<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> {
+    match bytes.split_first() {
+        Some((&FORMAT, rest)) => Ok(rest),
+        Some((format, _)) if *format > FORMAT => Err(Error::invalid(format!(
+            "{what} of a join has format {format}, newer than {FORMAT}: use the version of Fluvial \
+             that wrote it, or a later one"
+        ))
+        .with_condition("CHECKPOINT_FORMAT_TOO_NEW")),
+        _ => Err(Error::corrupt(format!("{what} of a join is damaged"))),
+    }
+}
+
+/// Begins something stored.
+pub(super) fn open(out: &mut Vec<u8>) {
+    out.push(FORMAT);
+}
+
+/// Writes a page of rows, each with its tag.
+pub(super) fn write<'a>(
+    out: &mut Vec<u8>,
+    rows: impl ExactSizeIterator<Item = (u32, &'a [u8])> + Clone,
+) {
+    open(out);
+    varint::put(out, rows.len() as u64);
+    rows.clone().for_each(|(tag, _)| out.extend_from_slice(&tag.to_le_bytes()));
+    rows.clone().for_each(|(_, row)| varint::put(out, row.len() as u64));
+    rows.for_each(|(_, row)| out.extend_from_slice(row));
+}
+
+/// The rows of a page, read one after the other.
+#[derive(Debug, Clone)]
+pub(super) struct Rows<'a> {
+    tags: &'a [u8],
+    lengths: &'a [u8],
+    columns: &'a [u8],
+}
+
+/// Reads a page.
+pub(super) fn read(page: &[u8]) -> Result<Rows<'_>> {
+    let mut rest = opened(page, "a page")?;
+    let count = varint::take(&mut rest).and_then(|count| usize::try_from(count).ok());
+    let parts = count.and_then(|count| rest.split_at_checked(count.checked_mul(TAG)?));
+    let (tags, lengths) = parts.ok_or_else(damaged)?;
+    let mut columns = lengths;
+    for _ in 0..tags.len() / TAG {
+        match columns.split_first() {
+            Some((byte, rest)) if *byte < 0x80 => columns = rest,
+            _ => drop(varint::take(&mut columns).ok_or_else(damaged)?),
+        }
+    }
+    Ok(Rows { tags, lengths, columns })
+}
+
+impl<'a> Rows<'a> {
+    fn row(&mut self, tag: u32) -> Option<(u32, &'a [u8])> {
+        let length = match self.lengths.split_first() {
+            Some((byte, rest)) if *byte < 0x80 => {
+                self.lengths = rest;
+                usize::from(*byte)
+            }
+            _ => usize::try_from(varint::take(&mut self.lengths)?).ok()?,
+        };
+        let (row, rest) = self.columns.split_at_checked(length)?;
+        self.columns = rest;
+        Some((tag, row))
+    }
+}
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = Result<(u32, &'a [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Some((tag, tags)) = self.tags.split_first_chunk::<TAG>() else {
+            let whole = self.columns.is_empty();
+            self.columns = &[];
+            return (!whole).then(|| Err(damaged()));
+        };
+        self.tags = tags;
+        Some(self.row(u32::from_le_bytes(*tag)).ok_or_else(|| {
+            *self = Self { tags: &[], lengths: &[], columns: &[] };
+            damaged()
+        }))
+    }
+}
+
+/// How large numbers are written: by the first byte of a list of times.
+const NARROW: u8 = 0;
+const WIDE: u8 = 1;
+
+/// Writes how far times are from `first`, the least of them.
+pub(super) fn write_times(
+    out: &mut Vec<u8>,
+    first: i64,
+    last: i64,
+    times: impl Iterator<Item = i64>,
+) {
+    open(out);
+    let offsets = times.map(|time| time.wrapping_sub(first) as u64);
+    if u32::try_from(last.wrapping_sub(first) as u64).is_ok() {
+        out.push(NARROW);
+        offsets.for_each(|offset| out.extend_from_slice(&(offset as u32).to_le_bytes()));
+    } else {
+        out.push(WIDE);
+        offsets.for_each(|offset| out.extend_from_slice(&offset.to_le_bytes()));
+    }
+}
+
+/// Reads times.
+pub(super) fn read_times(bytes: &[u8], first: i64) -> Result<Vec<i64>> {
+    let of = |offset: u64| first.wrapping_add(offset as i64);
+    match opened(bytes, "a list of times")?.split_first() {
+        Some((&NARROW, rest)) if rest.len().is_multiple_of(4) => {
+            Ok(rest.as_chunks::<4>().0.iter().map(|o| of(u32::from_le_bytes(*o).into())).collect())
+        }
+        Some((&WIDE, rest)) if rest.len().is_multiple_of(8) => {
+            Ok(rest.as_chunks::<8>().0.iter().map(|o| of(u64::from_le_bytes(*o))).collect())
+        }
+        _ => Err(Error::corrupt("a list of times of a join is damaged")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> Vec<u8> {
+        let long = [7; 300];
+        let rows = [(1, b"one".as_slice()), (1, b""), (u32::MAX, &long)];
+        let mut page = Vec::new();
+        write(&mut page, rows.into_iter());
+        page
+    }
+
+    #[test]
+    fn rows_come_back() {
+        let page = page();
+        let rows: Vec<_> = read(&page).unwrap().map(|row| row.unwrap()).collect();
+        assert_eq!(rows[..2], [(1, b"one".as_slice()), (1, b"")]);
+        assert_eq!((rows[2].0, rows[2].1.len()), (u32::MAX, 300));
+    }
+
+    #[test]
+    fn every_cut_is_noticed() {
+        let mut page = page();
+        for length in 0..page.len() {
+            let whole = read(&page[..length]).and_then(|rows| rows.collect::<Result<Vec<_>>>());
+            assert!(whole.is_err(), "{length} of {} bytes", page.len());
+        }
+        page.push(0);
+        assert!(read(&page).unwrap().any(|row| row.is_err()), "a byte too many");
+        assert!(read(&[2, 0]).is_err());
+    }
+
+    #[test]
+    fn times_come_back_however_far_apart() {
+        for times in [vec![5, 7, 5], vec![0, 1 << 40], vec![i64::MIN, i64::MAX], vec![-3]] {
+            let (first, last) = (*times.iter().min().unwrap(), *times.iter().max().unwrap());
+            let mut bytes = Vec::new();
+            write_times(&mut bytes, first, last, times.iter().copied());
+            assert_eq!(read_times(&bytes, first).unwrap(), times);
+            assert!(read_times(&bytes[..bytes.len() - 1], first).is_err());
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What a batch changes of a side in pages: rows leave, and new ones are stored.
+
+use super::{Coming, Paged};
+use crate::join::Config;
+use crate::join::counts::Counts;
+use crate::join::keys::{Bytes, PIECE, ledger_key, page_key};
+use crate::join::ledger::{Block, Ledger};
+use crate::join::matching::Candidates;
+use crate::join::page::{PAGE_BYTES, PAGE_ROWS, read, read_times, write, write_times};
+use crate::join::puts::Puts;
+use arrow::array::{Array, BinaryArray, TimestampMicrosecondArray};
+use fluvial_core::{Error, Result, StateStore};
+use fluvial_state::ValueCodec;
+
+/// A row on its way into a page.
+#[derive(Debug, Clone, Copy)]
+struct Item<'a> {
+    tag: u32,
+    /// Of a row with a time.
+    time: i64,
+    row: &'a [u8],
+}
+
+/// A side that is being written.
+struct Writing<'a> {
+    paged: &'a Paged,
+    /// The new rows.
+    rows: BinaryArray,
+    times: Option<TimestampMicrosecondArray>,
+    puts: Puts,
+    /// Keys of what is dropped.
+    dropped: Bytes,
+    state: &'a mut dyn StateStore,
+}
+
+impl Paged {
+    /// Lets rows leave and stores the new ones. Returns how many have left: those that were stored
+    /// by earlier batches.
+    pub(in crate::join) fn write(
+        &self,
+        config: &Config,
+        own: &Candidates,
+        codec: &ValueCodec,
+        state: &mut dyn StateStore,
+        groups: &mut Counts,
+    ) -> Result<u64> {
+        let columns = [own.new_columns(), own.extra.clone()].concat();
+        let rows = codec.encode(&columns, own.numbers.len())?;
+        let times = own.times_of(config, self.side);
+        let (puts, dropped) = (Puts::default(), Bytes::default());
+        let mut writing = Writing { paged: self, rows, times, puts, dropped, state };
+        let mut removed = 0;
+        let mut coming = self.coming.as_slice();
+        for (group, ledger) in self.ledgers.iter().enumerate() {
+            let own = coming.iter().take_while(|block| block.group == group).count();
+            let (now, later) = coming.split_at(own);
+            coming = later;
+            let leaves = |block: &Block| block.is_over(self.until) || block.is_cut(self.until);
+            if now.is_empty() && !ledger.blocks.iter().any(leaves) {
+                continue;
+            }
+            let left = writing.group(group, ledger, now)?;
+            let came: usize = now.iter().map(|block| block.rows.len()).sum();
+            groups.add(&self.group(group).prefix(), came as i64 - left as i64);
+            removed += left;
+        }
+        writing.puts.flush(writing.state)?;
+        writing.drop_all()?;
+        Ok(removed)
+    }
+}
+
+impl Writing<'_> {
+    /// Writes the blocks of a group; how many rows have left.
+    fn group(&mut self, group: usize, ledger: &Ledger, coming: &[Coming]) -> Result<u64> {
+        let mut ledger = ledger.clone();
+        let mut stays = vec![true; ledger.blocks.len()];
+        let (mut left, mut new) = (0, Vec::with_capacity(coming.len()));
+        for coming in coming {
+            let (block, gone) = self.store(&ledger, coming)?;
+            ledger.next += 1;
+            left += gone;
+            new.push(block);
+            coming.merged.iter().for_each(|at| stays[*at] = false);
+        }
+        for (block, stays) in ledger.blocks.iter_mut().zip(&mut stays).filter(|(_, s)| **s) {
+            if block.is_over(self.paged.until) {
+                left += u64::from(block.rows - block.gone);
+                self.drop_block(group, block)?;
+                *stays = false;
+            } else if block.is_cut(self.paged.until) {
+                left += self.cut(group, block)?;
+            }
+        }
+        let mut stays = stays.into_iter();
+        ledger.blocks.retain(|_| stays.next().unwrap_or(true));
+        ledger.blocks.extend(new);
+        let key_group = self.paged.group(group);
+        if ledger.blocks.is_empty() {
+            ledger_key(self.dropped.open(), key_group, self.paged.side);
+            self.dropped.end()?;
+            return Ok(left);
+        }
+        ledger_key(self.puts.keys.open(), key_group, self.paged.side);
+        ledger.write(self.puts.values.open());
+        self.puts.end(self.state)?;
+        Ok(left)
+    }
+
+    /// Counts the rows of a block that leave while others stay.
+    fn cut(&mut self, group: usize, block: &mut Block) -> Result<u64> {
+        let Some(until) = self.paged.until else { return Ok(0) };
+        let mut key = Bytes::default();
+        page_key(key.open(), self.paged.group(group), self.paged.side, block.number, 0);
+        key.end()?;
+        let found = self.state.get_many(&key.take())?;
+        let times = read_times(present(&found, 0)?, block.first)?;
+        let gone = times.iter().filter(|time| **time <= until).count();
+        let left = u32::try_from(gone).ok().filter(|gone| *gone <= block.rows);
+        let left = left.and_then(|gone| gone.checked_sub(block.gone)).ok_or_else(miscounted)?;
+        (block.gone, block.until) = (block.gone + left, until);
+        Ok(u64::from(left))
+    }
+
+    /// Writes a block with new rows and those of the blocks that it takes in. How many of these
+    /// have left.
+    fn store(&mut self, ledger: &Ledger, coming: &Coming) -> Result<(Block, u64)> {
+        let rows = self.rows.clone();
+        let merged = coming.merged.iter().map(|at| &ledger.blocks[*at]);
+        let found =
+            merged.map(|block| self.read(coming.group, block)).collect::<Result<Vec<_>>>()?;
+        let (mut items, mut left) = (Vec::new(), 0);
+        for (found, at) in found.iter().zip(&coming.merged) {
+            left += self.take_in(&ledger.blocks[*at], found, &mut items)?;
+        }
+        for (_, tag, row) in &self.paged.rows[coming.rows.clone()] {
+            let row = *row as usize;
+            let time = self.times.as_ref().map_or(0, |times| times.value(row));
+            items.push(Item { tag: *tag, time, row: rows.value(row) });
+        }
+        if !coming.merged.is_empty() {
+            items.sort_by_key(|item| item.tag);
+        }
+        let block = self.put_block(coming, ledger.next, &items)?;
+        for at in &coming.merged {
+            self.drop_block(coming.group, &ledger.blocks[*at])?;
+        }
+        Ok((block, left))
+    }
+
+    fn read(&self, group: usize, block: &Block) -> Result<BinaryArray> {
+        let mut keys = Bytes::default();
+        self.paged.put_block(&mut keys, group, block)?;
+        self.state.get_many(&keys.take())
+    }
+
+    /// Adds the rows of a stored block that stay; how many leave only now.
+    fn take_in<'f>(
+        &self,
+        block: &Block,
+        found: &'f BinaryArray,
+        items: &mut Vec<Item<'f>>,
+    ) -> Result<u64> {
+        let (times, first) = match block.bits {
+            Some(_) => (Some(read_times(present(found, 0)?, block.first)?), 1),
+            None => (None, 0),
+        };
+        let until = self.paged.until.max(block.left_until());
+        let (mut at, mut gone) = (0, 0);
+        for page in first..found.len() {
+            for row in read(present(found, page)?)? {
+                let (tag, row) = row?;
+                let time = times.as_ref().map(|times| times.get(at).copied());
+                let time = time.map(|time| time.ok_or_else(miscounted)).transpose()?;
+                at += 1;
+                if time.zip(until).is_some_and(|(time, until)| time <= until) {
+                    gone += 1;
+                } else {
+                    items.push(Item { tag, time: time.unwrap_or_default(), row });
+                }
+            }
+        }
+        u64::checked_sub(gone, u64::from(block.gone)).ok_or_else(miscounted)
+    }
+
+    /// Writes the pages of a block, and the times of its rows.
+    fn put_block(&mut self, coming: &Coming, number: u64, items: &[Item<'_>]) -> Result<Block> {
+        let (group, side) = (self.paged.group(coming.group), self.paged.side);
+        let mut block = Block {
+            number,
+            bits: coming.bits,
+            rows: u32::try_from(items.len()).map_err(|_| miscounted())?,
+            first: 0,
+            last: 0,
+            gone: 0,
+            until: i64::MIN,
+            tags: Vec::with_capacity(items.len() / PAGE_ROWS + 1),
+        };
+        if block.bits.is_some() {
+            let times = || items.iter().map(|item| item.time);
+            block.first = times().min().unwrap_or_default();
+            block.last = times().max().unwrap_or_default();
+            page_key(self.puts.keys.open(), group, side, number, 0);
+            write_times(self.puts.values.open(), block.first, block.last, times());
+            self.puts.end(self.state)?;
+        }
+        let mut rest = items;
+        while let Some(first) = rest.first() {
+            let mut bytes = 0;
+            let fits = rest.iter().take(PAGE_ROWS).take_while(|item| {
+                let fits = bytes < PAGE_BYTES;
+                bytes += item.row.len();
+                fits
+            });
+            let (page, more) = rest.split_at(fits.count());
+            block.tags.push(first.tag);
+            page_key(self.puts.keys.open(), group, side, number, block.tags.len());
+            write(self.puts.values.open(), page.iter().map(|item| (item.tag, item.row)));
+            self.puts.end(self.state)?;
+            rest = more;
+        }
+        Ok(block)
+    }
+
+    fn drop_block(&mut self, group: usize, block: &Block) -> Result<()> {
+        self.paged.put_block(&mut self.dropped, group, block)?;
+        if self.dropped.len() >= PIECE { self.drop_all() } else { Ok(()) }
+    }
+
+    fn drop_all(&mut self) -> Result<()> {
+        self.state.delete_many(&self.dropped.take())
+    }
+}
+
+fn present(found: &BinaryArray, at: usize) -> Result<&[u8]> {
+    let value = found.is_valid(at).then(|| found.value(at));
+    value.ok_or_else(|| Error::corrupt("a page of a join is gone"))
+}
+
+fn miscounted() -> Error {
+    Error::corrupt("the rows of a join are not as many as its ledger says")
+}
