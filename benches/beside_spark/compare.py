@@ -19,15 +19,19 @@ DATA = {
     "low10m": "clicks --rows 10000000 --keys 1000 --skew --files 20",
     "high2m": "clicks --rows 2000000 --keys 1000000 --files 20",
     "high10m": "clicks --rows 10000000 --keys 1000000 --files 20",
+    "flat4m": "clicks --rows 4000000 --keys 1000 --files 20",
     "tiny": "tiny --files 260 --rows-per-file 100",
     "join": "join --rows 2000000 --files 10 --hours 1",
     "dedup": "dedup --distinct 5000000 --dups 1000000 --files 10 --hours 1",
 }
+FORMATS = {"dedup": "parquet", "flat4m": "json,csv,parquet"}
 # What the output must hold: rows, and the sum of views.
 CHECKS = {"low2m": (45000, 1881342), "low10m": (45000, 9406284), "high2m": (1842513, 1881342), "high10m": (8488143, 9406284)}
 # Rows of the join, and the sum of val.
 JOIN_CHECK = (1440391, 71310224)
 JOBS = [f"{data}-{form}" for data in CHECKS for form in ("json", "parquet")] + ["tiny", "startup", "dedup", "join-parquet", "join-json"]
+STATELESS = [f"{form}-stateless" for form in ("csv", "json", "parquet")]
+JOBS += STATELESS
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("jobs", nargs="*", default=JOBS, metavar="JOB", help=f"one of {', '.join(JOBS)}; default all")
@@ -45,7 +49,7 @@ def data(name):
         print(f"generating {folder}", file=sys.stderr)
         part = folder.with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
-        words = DATA[name].split() + ["--format", "parquet" if name == "dedup" else "json,parquet", "--out", str(part)]
+        words = DATA[name].split() + ["--format", FORMATS.get(name, "json,parquet"), "--out", str(part)]
         subprocess.run([sys.executable, str(HERE / "generate.py"), *words], check=True)
         part.rename(folder)
     return folder
@@ -162,6 +166,33 @@ def join(job):
     row(job, "state bytes per row", largest["memoryUsedBytes"] / max(1, largest["numRowsTotal"]), None, less)
 
 
+def stateless_sql(source, form):
+    return f"""CREATE STREAMING TABLE long_visits USING parquet LOCATION 'out' TBLPROPERTIES ('outputMode' = 'append', 'checkpointLocation' = 'checkpoint') AS
+SELECT user_id, page, event_time, duration_s * 2 AS doubled
+FROM STREAM read_files('{source}', format => '{form}', maxFilesPerTrigger => 2, schema => '{CLICKS}') WHERE duration_s >= 15;
+"""
+
+
+def stateless(job):
+    import polars
+
+    form = job.split("-")[0]
+    source, runs = data("flat4m") / form, []
+    kept = polars.scan_parquet(f"{data('flat4m') / 'parquet'}/*.parquet").filter(polars.col("duration_s") >= 15)
+    expected = kept.select(polars.len(), polars.col("user_id").str.len_bytes().sum()).collect().row(0)
+    for _ in range(args.repeat):
+        runs.append(Run(stateless_sql(source, form)))
+        out = polars.scan_parquet(f"{runs[-1].folder / 'out'}/*.parquet")
+        found = out.select(polars.len(), polars.col("user_id").str.len_bytes().sum()).collect().row(0)
+        assert found == expected, f"{job}: {found}, expected {expected}"
+    rows = sum(line["numInputRows"] for line in runs[0].progress)
+    peer = [] if args.without_spark else spark("stateless", "--input", source, "--format", form)
+    assert all((line["out_rows"], line["out_sum"]) == expected for line in peer if "out_rows" in line)
+    row(job, "k rows per CPU second", rows / median(r.cpu for r in runs) / 1000, median(p["rows_per_jvm_cpu_s"] for p in peer) / 1000 if peer else None, more)
+    row(job, "k rows per second", rows / median(r.wall for r in runs) / 1000, median(p["rows_per_s"] for p in peer) / 1000 if peer else None, more)
+    row(job, "peak memory MB", median(r.peak_mb for r in runs), max(p["jvm_hwm_mb"] for p in peer) if peer else None, less)
+
+
 def tiny(job):
     source = data("tiny") / "json"
     runs = [Run(sql(source, "json", "noop", "update", 1)) for _ in range(args.repeat)]
@@ -207,5 +238,5 @@ print("| job | figure | Fluvial | Spark | ratio |\n|---|---|---:|---:|---:|")
 for job in args.jobs:
     if job not in JOBS:
         sys.exit(f"no job {job}: there are {', '.join(JOBS)}")
-    named = {"tiny": tiny, "startup": startup, "dedup": dedup, "join-parquet": join, "join-json": join}
+    named = {"tiny": tiny, "startup": startup, "dedup": dedup, "join-parquet": join, "join-json": join, **{job: stateless for job in STATELESS}}
     named.get(job, clicks)(job)

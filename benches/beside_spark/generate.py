@@ -16,6 +16,9 @@ def write(df, d, i, fmts):
         if f == "json":
             cols = [pl.col(c).dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ") if df.schema[c].is_temporal() else pl.col(c) for c in df.columns]
             df.select(cols).write_ndjson(fn)
+        elif f == "csv":
+            cols = [pl.col(c).dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ") if df.schema[c].is_temporal() else pl.col(c) for c in df.columns]
+            df.select(cols).write_csv(fn, include_header=False)
         else:
             df.write_parquet(fn, compression="snappy", use_pyarrow=True) if False else df.write_parquet(fn, compression="snappy")
         m = 1_700_000_000 + i; os.utime(fn, (m, m))

@@ -3,6 +3,7 @@
  spark.py clicks --input data/low2m/json --format json --store hdfs|rocksdb --parts 2 --files-per-trigger 2 --repeat 3 [--warm DIR]
  spark.py dedup  --input data/dedup/parquet --store hdfs --delay "2 hours"
  spark.py join   --input data/join
+ spark.py stateless --input data/flat4m/csv --format csv
  spark.py tiny   --input data/tiny/json --format json --batches 200 --skip 50 --sink noop|memory
  spark.py startup --input data/tiny/json            (fresh interpreter+JVM each time: start -> commits/0 exists)
 Appends one JSON line per timed run to --results."""
@@ -12,7 +13,7 @@ T_START = time.time()
 ROOT = Path(__file__).resolve().parent
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable); os.environ["TZ"] = "UTC"
 ap = argparse.ArgumentParser()
-ap.add_argument("job", choices=["clicks", "dedup", "join", "tiny", "startup", "child_startup"]); ap.add_argument("--input", required=True); ap.add_argument("--format", default="parquet")
+ap.add_argument("job", choices=["clicks", "dedup", "join", "stateless", "tiny", "startup", "child_startup"]); ap.add_argument("--input", required=True); ap.add_argument("--format", default="parquet")
 ap.add_argument("--store", default="hdfs"); ap.add_argument("--changelog", action="store_true"); ap.add_argument("--parts", default="2"); ap.add_argument("--files-per-trigger", default="2"); ap.add_argument("--repeat", type=int, default=3)
 ap.add_argument("--warm", default=""); ap.add_argument("--warm-runs", type=int, default=1); ap.add_argument("--mem", default="8g"); ap.add_argument("--delay", default="10 minutes"); ap.add_argument("--rows", type=int, default=0)
 ap.add_argument("--batches", type=int, default=200); ap.add_argument("--skip", type=int, default=50); ap.add_argument("--sink", default="noop"); ap.add_argument("--label", default=""); ap.add_argument("--results", default=str(ROOT / "bench_results.jsonl"))
@@ -66,6 +67,8 @@ def q_join(s, inp):
     c = source(s, inp + "/clk/" + a.format, "clk_id string, clk_time timestamp, val long").withWatermark("clk_time", "10 minutes")
     return i.join(c, F.expr("imp_id = clk_id AND clk_time >= imp_time AND clk_time <= imp_time + interval 10 minutes"))
 
+def q_stateless(s, inp): return source(s, inp, CL).where("duration_s >= 15").selectExpr("user_id", "page", "event_time", "duration_s * 2 as doubled")
+
 def prog(q): return [json.loads(p.json) if hasattr(p, "json") else dict(p) for p in q.recentProgress]
 def once(s, build, inp, jp=None, c0=None, check=False):
     d = W / "run"; shutil.rmtree(d, ignore_errors=True)
@@ -83,7 +86,7 @@ def once(s, build, inp, jp=None, c0=None, check=False):
     r["batch_ms"] = [p["durationMs"]["triggerExecution"] for p in ps]
     r["chk_mb"] = round(sum(f.stat().st_size for f in (d / "chk").rglob("*") if f.is_file()) / 1e6, 1)
     if check and (d / "out").exists():
-        o = s.read.parquet(str(d / "out")); num = {"clicks": "views", "dedup": "v", "join": "val"}[a.job]
+        o = s.read.parquet(str(d / "out")); num = {"clicks": "views", "dedup": "v", "join": "val", "stateless": "length(user_id)"}[a.job]
         x = o.selectExpr("count(*) n", f"sum({num}) s").collect()[0]; r["out_rows"], r["out_sum"] = x.n, x.s
     return r
 def emit(r):
@@ -117,7 +120,7 @@ elif a.job == "tiny":
         parts = {k: statistics.median(p["durationMs"].get(k, 0) for p in ps[a.skip:a.skip + a.batches]) for k in ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "commitBatch", "getBatch")}
         emit({"run": i, "sink": a.sink, "n": n, "median_ms": statistics.median(x), "p90_ms": x[int(n * .9)], "p99_ms": x[min(n - 1, int(n * .99))], "max_ms": x[-1], "mean_ms": round(statistics.mean(x), 1), "wall_s": round(wall, 2), **cd, "batches_total": len(ps), "parts_median": parts, "load1": l0[0], "jvm_hwm_mb": vm(jp)})
 else:
-    s = session(); jp = jvm_pid(); build = {"clicks": q_clicks, "dedup": q_dedup, "join": q_join}[a.job]
+    s = session(); jp = jvm_pid(); build = {"clicks": q_clicks, "dedup": q_dedup, "join": q_join, "stateless": q_stateless}[a.job]
     for i in range(a.warm_runs):
         r = once(s, build, a.warm or a.input); print("warmup", r["wall_s"], flush=True)
     for i in range(a.repeat):

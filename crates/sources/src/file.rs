@@ -12,8 +12,11 @@
 //! only (and, with `maxFileAge`, which old files are left out).
 
 mod auto;
+mod backlog;
+mod bad_records;
 mod builder;
 mod clean;
+mod discover;
 mod entry;
 mod evolve;
 mod fetch;
@@ -24,6 +27,8 @@ mod listing;
 mod local;
 mod memory;
 mod metadata;
+mod names;
+mod notify;
 mod options;
 mod order;
 mod partition;
@@ -37,20 +42,25 @@ pub use builder::FileSourceBuilder;
 pub use entry::parse_log_object;
 pub(crate) use fetch::PlannedFile;
 pub use local::check_local_folder;
-pub use metadata::{METADATA, metadata_field};
+pub use metadata::{METADATA, metadata_field, numbered_metadata_field};
+pub use names::{FolderNames, ListNames};
+pub use notify::{FileNews, FileNotifications, NewsInProcess};
 pub use place::FilePlace;
 pub(crate) use read::later;
 pub(crate) use split::Grain;
 
 use crate::format::FileFormat;
 use crate::format::unknown::UNKNOWN_FIELD;
+use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
-use auto::Incremental;
+use backlog::Backlog;
+use clean::Cleaned;
+use discover::Tail;
 use entry::{Entry, FileEntry};
 use evolve::Evolve;
 use fluvial_core::{
-    Error, Frontier, LogRef, Offset, PlanRequest, ReadLimit, Result, RowStream, Source,
+    Clock, Error, Frontier, LogRef, Offset, PlanRequest, ReadLimit, Result, RowStream, Source,
     SourceRange, Split,
 };
 use futures::StreamExt;
@@ -59,6 +69,7 @@ use memory::{Choice, Memory};
 use options::{Clean, FileOptions};
 use read::{FileReader, chain, coalesce};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -67,6 +78,11 @@ pub struct FileSource {
     format: FileFormat,
     kind: String,
     options: FileOptions,
+    clock: Option<Arc<dyn Clock>>,
+    /// Who tells of new files, if somebody does.
+    notifications: Option<Arc<dyn FileNotifications>>,
+    /// What the batch that was planned last leaves unread.
+    backlog: Mutex<Backlog>,
     inner: Arc<Inner>,
 }
 
@@ -79,27 +95,8 @@ struct Inner {
     tail: Mutex<Tail>,
     /// How the schema grows, if it does.
     evolve: Option<Evolve>,
-}
-
-/// What is known of the order in which files arrive, in this process.
-#[derive(Debug, Default, Clone, Copy)]
-struct Tail {
-    /// Listings of the tail since the last full one.
-    partial: u32,
-    /// Whether the last full listing found nothing new before what was taken.
-    ordered: bool,
-}
-
-/// After so many listings of the tail there is a full one.
-const PARTIAL_LISTINGS: u32 = 7;
-
-/// What was released already, in this process.
-#[derive(Debug, Default, Clone, Copy)]
-struct Cleaned {
-    /// Files up to this entry are cleaned up.
-    files: i64,
-    /// Log entries of decades before this one are collected.
-    decade: i64,
+    /// Which column takes what no other does.
+    rescued: Option<usize>,
 }
 
 /// An offset: the newest entry that was read; -1 before the first.
@@ -127,20 +124,42 @@ impl Inner {
 }
 
 impl Inner {
-    /// The rows; a column that the schema has not makes it grow before the batch fails.
-    fn growing(self: Arc<Self>, rows: RowStream, entry: Arc<Entry>) -> RowStream {
+    /// The column that shows values that are wider than their column, if types are to grow.
+    fn watched(&self) -> Option<usize> {
+        self.rescued.filter(|_| self.evolve.as_ref().is_some_and(|evolve| evolve.widens))
+    }
+
+    /// The rows; a column that the schema has not makes it grow before the batch fails, and so
+    /// does a value that is rescued from a column that could be wider: `watched` has them.
+    fn growing(
+        self: Arc<Self>,
+        rows: RowStream,
+        entry: Arc<Entry>,
+        watched: Option<usize>,
+    ) -> RowStream {
         if self.evolve.is_none() {
             return rows;
         }
+        let mut looked = false;
         rows.then(move |batch| {
             let (inner, entry) = (self.clone(), entry.clone());
+            let rescues = |batch: &RecordBatch| {
+                watched.is_some_and(|column| batch.column(column).null_count() < batch.num_rows())
+            };
+            // Once is enough: all files of the batch are looked at.
+            let look = !looked && batch.as_ref().is_ok_and(rescues);
+            looked |= look;
             async move {
-                match (batch, &inner.evolve) {
-                    (Err(error), Some(evolve)) if error.condition() == Some(UNKNOWN_FIELD) => {
-                        let FileReader { place, decoder, .. } = &inner.reader;
+                let Some(evolve) = &inner.evolve else { return batch };
+                let FileReader { place, decoder, .. } = &inner.reader;
+                match batch {
+                    Err(error) if error.condition() == Some(UNKNOWN_FIELD) => {
                         Err(evolve.grow(place, decoder, &entry.files, error).await)
                     }
-                    (batch, _) => batch,
+                    Ok(batch) if look => {
+                        evolve.widen(place, decoder, &entry.files).await.map(|()| batch)
+                    }
+                    batch => batch,
                 }
             }
         })
@@ -162,28 +181,6 @@ impl FileSource {
         &self.inner.reader.place
     }
 
-    /// The files that are there: all of them, or those beyond what was taken.
-    async fn list(&self) -> Result<Vec<FileEntry>> {
-        let incremental = self.options.auto.as_ref().map(|auto| auto.incremental);
-        let incremental = incremental.unwrap_or_default();
-        let mut tail = *self.tail();
-        let wanted = incremental == Incremental::Always
-            || (incremental == Incremental::Auto && tail.ordered);
-        let greatest = self.inner.memory().head().and_then(|head| head.greatest.clone());
-        let plain = self.place().patterns.is_empty();
-        if let Some(greatest) =
-            greatest.filter(|_| wanted && plain && tail.partial < PARTIAL_LISTINGS)
-        {
-            let found = listing::list_after(self.place(), &self.options, &greatest).await?;
-            self.tail().partial += 1;
-            return Ok(found);
-        }
-        let found = listing::list(self.place(), &self.options).await?;
-        tail = Tail { partial: 0, ordered: self.inner.memory().are_beyond(&found) };
-        *self.tail() = tail;
-        Ok(found)
-    }
-
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.inner.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -192,8 +189,7 @@ impl FileSource {
     /// and reads nothing.
     async fn skip_existing(&self, request: &PlanRequest<'_>) -> Result<Option<SourceRange>> {
         let found = listing::list(self.place(), &self.options).await?;
-        let attempt = Attempt { batch: request.batch, run: request.run };
-        let (log, entry) = self.inner.ledger.skip(attempt, &found).await?;
+        let (log, entry) = self.inner.ledger.skip(self.attempt(request), &found).await?;
         let end = Offset::of(&Position { log_offset: entry.log_offset })?;
         Ok(Some(SourceRange {
             start: request.start.clone(),
@@ -228,26 +224,33 @@ impl FileSource {
             let entry = inner.entry(&log).await?;
             let pieces = split::pieces(&split, &entry.files)?;
             let pieces: Vec<_> = pieces.into_iter().map(|(f, range)| (f.clone(), range)).collect();
-            let schema = Arc::new(inner.reader.schema.project(&projection)?);
-            let reader = inner.clone();
+            let (watched, wanted) = (inner.watched(), projection.len());
+            let mut columns = projection;
+            if let Some(column) = watched.filter(|column| !columns.contains(column)) {
+                columns.push(column);
+            }
+            let watched = watched.and_then(|column| columns.iter().position(|c| *c == column));
+            let schema = Arc::new(inner.reader.schema.project(&columns)?);
+            let (reader, more) = (inner.clone(), columns.len() > wanted);
             let rows = chain(
                 pieces
                     .into_iter()
-                    .map(move |(file, range)| reader.reader.read(&file, range, &projection)),
+                    .map(move |(file, range)| reader.reader.read(&file, range, &columns)),
             );
-            Ok(inner.growing(coalesce(rows, schema), entry))
+            let rows = inner.growing(coalesce(rows, schema), entry, watched);
+            if !more {
+                return Ok(rows);
+            }
+            let first: Vec<usize> = (0..wanted).collect();
+            Ok(rows.map(move |batch| Ok(batch?.project(&first)?)).boxed())
         })
     }
 
-    /// Cleans up the files of `entry` and of those before it.
-    async fn clean(&self, entry: &Entry, done: i64) -> Result<()> {
-        if self.options.clean == Clean::Off {
-            return Ok(());
-        }
-        for before in self.inner.ledger.since(entry, done).await? {
-            clean::clean(self.place(), &self.options.clean, &before.files).await?;
-        }
-        clean::clean(self.place(), &self.options.clean, &entry.files).await
+    fn attempt<'a>(&self, request: &PlanRequest<'a>) -> Attempt<'a> {
+        let kept = self.options.clean != Clean::Off && self.options.retention_ms > 0;
+        let clock = self.clock.as_ref().filter(|_| kept);
+        let now_ms = clock.map(|clock| clock.now_ms());
+        Attempt { batch: request.batch, run: request.run, now_ms }
     }
 
     fn cleaned(&self) -> MutexGuard<'_, Cleaned> {
@@ -314,7 +317,9 @@ impl Source for FileSource {
         }
         let splits = split::cut(&files, self.inner.reader.decoder.grain(), request.splits)?;
         let head = self.inner.memory().head().cloned();
-        let attempt = Attempt { batch: request.batch, run: request.run };
+        let left = self.inner.memory().backlog(request.until.is_some()).without(&files);
+        *self.backlog.lock().unwrap_or_else(PoisonError::into_inner) = left;
+        let attempt = self.attempt(&request);
         let (log, entry) = self.inner.ledger.append(attempt, head.as_ref(), files).await?;
         let end = Offset::of(&Position { log_offset: entry.log_offset })?;
         self.inner.memory().keep_entry(log.clone(), Arc::new(entry));
@@ -353,18 +358,22 @@ impl Source for FileSource {
         Ok(self.rows(log_of(range)?.clone(), split.clone(), projection))
     }
 
+    fn metrics(&self) -> BTreeMap<String, String> {
+        if self.options.auto.is_none() {
+            return BTreeMap::new();
+        }
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner).metrics()
+    }
+
     async fn release(&self, range: &SourceRange) -> Result<()> {
         let log = log_of(range)?;
         let end: Position = range.end.read()?;
-        let done = *self.cleaned();
+        // Entries whose files are kept for a while are kept with them.
+        let Some(log) = self.clean(log, end.log_offset).await? else { return Ok(()) };
+        let waits = self.options.retention_ms > 0 && self.options.clean != Clean::Off;
         let decade = end.log_offset / entry::FAN_OUT as i64;
-        if end.log_offset > done.files {
-            let entry = self.inner.entry(log).await?;
-            self.clean(&entry, done.files).await?;
-            self.cleaned().files = end.log_offset;
-        }
-        if decade > done.decade {
-            self.inner.ledger.collect(log).await?;
+        if waits || decade > self.cleaned().decade {
+            self.inner.ledger.collect(&log).await?;
             self.cleaned().decade = decade;
         }
         Ok(())

@@ -173,7 +173,7 @@ impl FileDecoder {
                 "ignoreExtension",
                 "positionalFieldMatching",
             ])?;
-            return Ok(Self::Columns(Columns { container, case, stop: false }));
+            return Ok(Self::Columns(Columns { container, case, stop: false, rescued: None }));
         }
         match format {
             FileFormat::Csv => {
@@ -206,17 +206,45 @@ impl FileDecoder {
         match self {
             Self::Json(options, _) => options.set_unknown(unknown, insensitive),
             Self::Csv(options, _) => options.set_unknown(unknown, insensitive),
-            Self::Columns(columns) => columns.stop = unknown.stop,
+            Self::Columns(columns) => {
+                columns.stop = unknown.stop;
+                columns.rescued = unknown.column.clone();
+            }
+            Self::Text(..) if unknown.has_column() => {
+                return Err(Error::invalid(
+                    "text has one column that takes everything, and none of rescued data: remove \
+                     rescuedDataColumn and schemaEvolutionMode",
+                )
+                .with_condition("OPTION_NOT_SUPPORTED"));
+            }
             Self::Text(..) => {}
         }
-        if unknown.has_column() && matches!(self, Self::Columns(_) | Self::Text(..)) {
-            return Err(Error::invalid(
-                "only JSON and CSV have a column of rescued data: remove rescuedDataColumn, or \
-                 set schemaEvolutionMode to addNewColumns, failOnNewColumns or none",
-            )
-            .with_condition("OPTION_NOT_SUPPORTED"));
-        }
         Ok(())
+    }
+
+    /// Whether it can say which row of its file a row is.
+    pub(crate) fn has_row_numbers(&self) -> bool {
+        matches!(self, Self::Columns(Columns { container: Container::Parquet, .. }))
+    }
+
+    /// Gives malformed records to the column `name`, whatever their own one is.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the format has no malformed records, or they are wanted otherwise.
+    pub(crate) fn set_bad_records(&mut self, name: &str) -> Result<()> {
+        let set = match self {
+            Self::Json(options, _) => options.set_corrupt_column(name),
+            Self::Csv(options, _) => options.set_corrupt_column(name),
+            Self::Columns(_) | Self::Text(..) => false,
+        };
+        if set {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "badRecordsPath is for JSON and CSV in mode PERMISSIVE: remove it, or the option mode",
+        )
+        .with_condition("OPTIONS_EXCLUDE_EACH_OTHER"))
     }
 
     /// Checks that columns of these types can be read.

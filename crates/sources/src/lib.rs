@@ -43,7 +43,8 @@ mod socket;
 mod text;
 
 pub use file::{
-    FilePlace, FileSource, FileSourceBuilder, METADATA, check_local_folder, metadata_field,
+    FileNews, FileNotifications, FilePlace, FileSource, FileSourceBuilder, FolderNames, ListNames,
+    METADATA, NewsInProcess, check_local_folder, metadata_field, numbered_metadata_field,
     parse_log_object,
 };
 pub use format::FileFormat;

@@ -8,6 +8,7 @@ use crate::text::timestamp::Reading;
 use crate::text::zone::Zone;
 use fluvial_core::{Error, Options, ReadLimit, Result};
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// The options of Auto Loader.
 #[derive(Debug, Clone)]
@@ -21,6 +22,10 @@ pub(crate) struct AutoOptions {
     /// Only files modified earlier.
     pub(crate) before: Option<i64>,
     pub(crate) incremental: Incremental,
+    /// Whether files are told of, instead of looked for.
+    pub(crate) notified: bool,
+    /// All files are looked at so often; milliseconds.
+    pub(crate) backfill_ms: Option<i64>,
     pub(crate) evolution: Option<Evolution>,
     pub(crate) hints: Option<String>,
     pub(crate) infer_types: bool,
@@ -45,12 +50,21 @@ pub(crate) enum Incremental {
 pub(crate) enum Evolution {
     /// They become columns: the query stops once, for the restart.
     AddNewColumns,
+    /// The same, and types become wider where values need it.
+    AddAndWiden,
     /// They are rescued.
     Rescue,
     /// The query stops.
     FailOnNewColumns,
     /// They are left out, or rescued if a column is named for that.
     None,
+}
+
+impl Evolution {
+    /// Whether the schema grows.
+    pub(crate) fn grows(self) -> bool {
+        matches!(self, Self::AddNewColumns | Self::AddAndWiden)
+    }
 }
 
 /// The names of the options.
@@ -68,22 +82,39 @@ pub(crate) const AUTO_OPTIONS: &[&str] = &[
     "partitionColumns",
     "rescuedDataColumn",
     "readerCaseSensitive",
+    "useNotifications",
+    "backfillInterval",
     "cleanSource.moveDestination",
+    "cleanSource.retentionDuration",
 ];
 
 /// Those of Databricks that are not there yet.
 pub(crate) const AUTO_REFUSED: &[&str] = &[
-    "useNotifications",
     "useManagedFileEvents",
-    "backfillInterval",
-    "cleanSource.retentionDuration",
     "fetchParallelism",
     "pathRewrites",
     "resourceTag",
     "useStrictGlobber",
     "validateOptions",
     "queueUrl",
+    "region",
+    "resourceGroup",
+    "subscriptionId",
+    "tenantId",
+    "clientId",
+    "clientSecret",
+    "connectionString",
+    "projectId",
+    "databricks.serviceCredential",
 ];
+
+/// How long files are kept unless it is said, and how long at least before they are deleted.
+const RETENTION: Duration = Duration::from_secs(30 * 86_400);
+const RETENTION_MIN: Duration = Duration::from_secs(7 * 86_400);
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
 
 /// So many files a batch, unless another limit is given.
 const FILES: NonZeroU64 = NonZeroU64::MIN.saturating_add(999);
@@ -96,10 +127,12 @@ impl AutoOptions {
             let read = |text: &str| Reading::Instant(Zone::UTC).parse(text.as_bytes());
             Ok::<_, Error>(options.take_with(name, expected, read)?.map(|t| t.div_euclid(1000)))
         };
-        let expected = "addNewColumns, rescue, failOnNewColumns or none";
+        let expected =
+            "addNewColumns, addNewColumnsWithTypeWidening, rescue, failOnNewColumns or none";
         let evolution = options.take_with("schemaEvolutionMode", expected, |text| {
             Some(match text.to_lowercase().as_str() {
                 "addnewcolumns" => Evolution::AddNewColumns,
+                "addnewcolumnswithtypewidening" => Evolution::AddAndWiden,
                 "rescue" => Evolution::Rescue,
                 "failonnewcolumns" => Evolution::FailOnNewColumns,
                 "none" => Evolution::None,
@@ -125,6 +158,10 @@ impl AutoOptions {
             after: time(options, "modifiedAfter")?,
             before: time(options, "modifiedBefore")?,
             incremental: incremental.unwrap_or_default(),
+            notified: options.take_bool("useNotifications")?.unwrap_or(false),
+            backfill_ms: options
+                .take_duration("backfillInterval", Duration::from_millis(1))?
+                .map(millis),
             evolution,
             hints: options.take("schemaHints"),
             infer_types: options.take_bool("inferColumnTypes")?.unwrap_or(false),
@@ -160,6 +197,20 @@ impl AutoOptions {
         }
     }
 
+    /// How long files are kept that are done with.
+    pub(super) fn take_retention(options: &mut Options, clean: &Clean) -> Result<i64> {
+        let name = "cleanSource.retentionDuration";
+        let kept = options.take_duration(name, Duration::from_millis(1))?;
+        if *clean == Clean::Delete && kept.is_some_and(|kept| kept < RETENTION_MIN) {
+            return Err(Error::invalid(format!(
+                "{name} must be 7 days or more for cleanSource DELETE: what is deleted cannot be \
+                 brought back; cleanSource MOVE takes less"
+            ))
+            .with_condition("INVALID_OPTION_VALUE"));
+        }
+        Ok(millis(kept.unwrap_or(RETENTION)))
+    }
+
     /// Whether a file of this time counts.
     pub(crate) fn admits(&self, modified: i64) -> bool {
         self.after.is_none_or(|after| modified > after)
@@ -172,7 +223,7 @@ impl AutoOptions {
     ///
     /// `Invalid` if a whole schema shall evolve.
     pub(crate) fn unknown(&self, given: bool) -> Result<Unknown> {
-        if given && self.evolution == Some(Evolution::AddNewColumns) {
+        if given && self.evolution.is_some_and(Evolution::grows) {
             return Err(Error::invalid(
                 "schemaEvolutionMode addNewColumns is for a schema that is inferred: give \
                  schemaHints instead of a schema, or set another mode",
@@ -185,7 +236,7 @@ impl AutoOptions {
         let named = || self.rescued.clone().unwrap_or_else(|| RESCUED_DATA.to_owned());
         Ok(Unknown {
             column: rescues.then(named),
-            stop: matches!(mode, Evolution::AddNewColumns | Evolution::FailOnNewColumns),
+            stop: mode.grows() || mode == Evolution::FailOnNewColumns,
         })
     }
 

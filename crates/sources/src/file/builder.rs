@@ -1,27 +1,32 @@
 //! Describing and opening a file source.
 
+mod columns;
+
 use super::auto::{AutoOptions, Evolution};
-use super::entry::FileEntry;
-use super::evolve::{self, Evolve};
+use super::backlog::Backlog;
+use super::bad_records::{BAD_RECORD, BadRecords};
+use super::clean::Cleaned;
 use super::ledger::Ledger;
 use super::memory::Memory;
-use super::metadata::{METADATA, metadata_field};
-use super::options::FileOptions;
+use super::notify::FileNotifications;
+use super::options::{Clean, FileOptions};
 use super::place::FilePlace;
 use super::read::FileReader;
-use super::schema_log::{SchemaLog, SchemaVersion};
-use super::{Cleaned, FileSource, Inner, infer, listing, partition};
+use super::schema_log::SchemaLog;
+use super::{FileSource, Inner, listing, names, partition};
 use crate::format::{FileDecoder, FileFormat};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
-use fluvial_core::{Error, NameCase, Options, Result, ddl};
+use arrow::datatypes::{DataType, Field, Fields, Schema};
+pub(super) use columns::nullable;
+use columns::{Known, chosen};
+use fluvial_core::{Clock, Error, NameCase, Options, Result};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 /// Describes a file source.
 ///
 /// A schema is needed, or [`FileSourceBuilder::infer_schema`]; so is [`FileSourceBuilder::log`].
-#[derive(Debug)]
 pub struct FileSourceBuilder {
     place: FilePlace,
     format: FileFormat,
@@ -30,17 +35,43 @@ pub struct FileSourceBuilder {
     options: Options,
     log: Option<(Arc<dyn ObjectStore>, Path)>,
     metadata: bool,
+    numbered: bool,
     case: NameCase,
     auto: bool,
     versions: Option<(Arc<dyn ObjectStore>, Path)>,
+    clock: Option<Arc<dyn Clock>>,
+    notifications: Option<Arc<dyn FileNotifications>>,
+}
+
+impl fmt::Debug for FileSourceBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("FileSourceBuilder");
+        shown.field("place", &self.place).field("format", &self.format);
+        shown.field("options", &self.options).finish_non_exhaustive()
+    }
 }
 
 impl FileSourceBuilder {
     pub(super) fn new(place: FilePlace, format: FileFormat) -> Self {
         let (schema, options, log) = (None, Options::default(), None);
-        let (infer, metadata, case) = (false, false, NameCase::default());
-        let (auto, versions) = (false, None);
-        Self { place, format, schema, infer, options, log, metadata, case, auto, versions }
+        let (infer, metadata, numbered) = (false, false, false);
+        let case = NameCase::default();
+        let (auto, versions, clock, notifications) = (false, None, None, None);
+        Self {
+            place,
+            format,
+            schema,
+            infer,
+            options,
+            log,
+            metadata,
+            numbered,
+            case,
+            auto,
+            versions,
+            clock,
+            notifications,
+        }
     }
 
     /// The columns of the files, and of the `k=v` folders they are in. All become nullable.
@@ -86,6 +117,13 @@ impl FileSourceBuilder {
         self
     }
 
+    /// Adds `row_index` to the column `_metadata` of Parquet: the number of the row in its file.
+    #[must_use]
+    pub fn with_row_index(mut self) -> Self {
+        self.numbered = true;
+        self
+    }
+
     /// Makes it an Auto Loader: it has the options of `cloudFiles`, without that prefix.
     #[must_use]
     pub fn auto_loader(mut self) -> Self {
@@ -101,6 +139,20 @@ impl FileSourceBuilder {
         self
     }
 
+    /// The clock of `backfillInterval` and `cleanSource.retentionDuration`.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Who tells of new files, for `useNotifications`.
+    #[must_use]
+    pub fn notifications(mut self, notifications: Arc<dyn FileNotifications>) -> Self {
+        self.notifications = Some(notifications);
+        self
+    }
+
     /// Opens the source: checks the options, and looks at the files for columns that come from
     /// folders.
     ///
@@ -111,7 +163,12 @@ impl FileSourceBuilder {
         let options = if self.auto {
             // The place is given apart.
             self.options.take("schemaLocation");
-            FileOptions::take_auto(&mut self.options, &self.place)?
+            let mut options = FileOptions::take_auto(&mut self.options, &self.place)?;
+            if self.clock.is_none() && !options.retention_given {
+                // Whoever has no time keeps nothing for a time.
+                options.retention_ms = 0;
+            }
+            options
         } else {
             FileOptions::take(&mut self.options, &self.place)?
         };
@@ -121,8 +178,16 @@ impl FileSourceBuilder {
             self.options.set("inferSchema", "true");
         }
         let mut decoder = FileDecoder::take(self.format, &mut self.options, self.case)?;
+        let bad_records = match options.bad_records.as_deref() {
+            Some(folder) => {
+                decoder.set_bad_records(BAD_RECORD)?;
+                Some(BadRecords::new(&self.place, folder)?)
+            }
+            None => None,
+        };
         let known = [options.names(), decoder.option_names()].concat();
         std::mem::take(&mut self.options).finish(&known)?;
+        let notifications = self.checked_notifications(&options)?;
         let given = self.schema.is_some() && self.versions.is_none();
         let unknown = match &options.auto {
             Some(auto) => self.set_unknown(auto, given, &mut decoder)?,
@@ -144,24 +209,30 @@ impl FileSourceBuilder {
             None => None,
         };
         // Folders with a million files are looked through only for what nobody knows.
-        let unseen = partitions.is_none() || (self.schema.is_none() && newest.is_none());
-        let files = if unseen { listing::list(&self.place, &options).await? } else { Vec::new() };
-        if folders && unseen && files.is_empty() {
+        let infers = self.schema.is_none() && newest.is_none();
+        let files = if infers { listing::list(&self.place, &options).await? } else { Vec::new() };
+        let mut paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+        if !infers && partitions.is_none() {
+            paths = paths_of(&self.place, &options).await?;
+        }
+        if folders && (infers || partitions.is_none()) && paths.is_empty() {
             refuse_single_file(&self.place).await?;
         }
         let partitions = partitions.unwrap_or_else(|| {
-            let paths = files.iter().map(|file| file.path.as_str());
+            let paths = paths.iter().map(String::as_str);
             partition::infer(self.place.root().as_ref(), paths)
         });
         let known = Known { versions, newest, partitions: &partitions, given };
         let (mut data, evolve) = self.data_schema(&options, &decoder, &files, known).await?;
         let partitions = chosen(partitions, options.auto.as_ref());
-        if let Some(column) = unknown.filter(|name| data.field_with_name(name).is_err()) {
-            let rescued = Arc::new(Field::new(column, DataType::Utf8, true));
+        if let Some(column) = unknown.as_ref().filter(|name| data.field_with_name(name).is_err()) {
+            let rescued = Arc::new(Field::new(column.clone(), DataType::Utf8, true));
             let fields = data.fields().iter().cloned().chain([rescued]);
             data = Schema::new(fields.collect::<Fields>());
         }
         let schema = self.whole_schema(&data, &partitions, &decoder)?;
+        let rescued = unknown.and_then(|name| schema.index_of(&name).ok());
+        let numbered = self.numbered && decoder.has_row_numbers();
         let reader = FileReader {
             place: self.place,
             decoder,
@@ -170,18 +241,57 @@ impl FileSourceBuilder {
             ignore_missing: options.ignore_missing,
             ignore_corrupt: options.ignore_corrupt,
             skip_changed: options.auto.as_ref().is_some_and(|auto| auto.overwrites),
+            bad_records,
+            numbered,
         };
         let inner = Inner {
             reader,
             ledger: Ledger::new(store, folder, options.identity()),
             memory: Mutex::new(Memory::new(options.identity())),
-            cleaned: Mutex::new(Cleaned { files: -1, decade: 0 }),
+            cleaned: Mutex::new(Cleaned::nothing()),
             tail: Mutex::default(),
             evolve,
+            rescued,
         };
         let family = if self.auto { "cloudFiles" } else { "file" };
         let kind = format!("{family}/{}", self.format);
-        Ok(FileSource { format: self.format, kind, options, inner: Arc::new(inner) })
+        Ok(FileSource {
+            format: self.format,
+            kind,
+            options,
+            clock: self.clock,
+            notifications,
+            backlog: Mutex::new(Backlog::default()),
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Who tells of new files, if that is asked for.
+    fn checked_notifications(
+        &self,
+        options: &FileOptions,
+    ) -> Result<Option<Arc<dyn FileNotifications>>> {
+        let Some(auto) = &options.auto else { return Ok(None) };
+        let waits =
+            auto.backfill_ms.is_some() || (options.clean != Clean::Off && options.retention_ms > 0);
+        if waits && self.clock.is_none() {
+            return Err(Error::invalid(
+                "backfillInterval and cleanSource.retentionDuration need a clock: give one to the \
+                 builder of the source",
+            ));
+        }
+        if !auto.notified {
+            return Ok(None);
+        }
+        let Some(notifications) = &self.notifications else {
+            return Err(Error::invalid(format!(
+                "useNotifications needs somebody who tells of new files in {}: give the session \
+                 a FileNotifications for it, or leave the option out and have folders listed",
+                self.place
+            ))
+            .with_condition("NOTIFICATIONS_NOT_AVAILABLE"));
+        };
+        Ok(Some(Arc::clone(notifications)))
     }
 
     /// Tells the decoder what becomes of unknown columns; the answer is the column that takes
@@ -193,9 +303,8 @@ impl FileSourceBuilder {
         decoder: &mut FileDecoder,
     ) -> Result<Option<String>> {
         let mut unknown = auto.unknown(given)?;
-        let textual = matches!(self.format, FileFormat::Json | FileFormat::Csv);
         let asked = auto.rescued.is_some() || auto.evolution == Some(Evolution::Rescue);
-        if !textual && !asked {
+        if self.format == FileFormat::Text && !asked {
             unknown.column = None;
         }
         if let Some(schema) = &self.schema {
@@ -204,95 +313,15 @@ impl FileSourceBuilder {
         decoder.set_unknown(&unknown, auto.insensitive)?;
         Ok(unknown.column)
     }
-
-    /// The columns of the files: those that are given, those of the newest version, or what the
-    /// files have; and how they grow.
-    async fn data_schema(
-        &mut self,
-        options: &FileOptions,
-        decoder: &FileDecoder,
-        files: &[FileEntry],
-        known: Known<'_>,
-    ) -> Result<(Schema, Option<Evolve>)> {
-        match (known.versions, &options.auto) {
-            (Some(log), Some(auto)) => {
-                let hints = auto.hints.clone();
-                let schema = match (self.schema.take(), known.newest) {
-                    // What the query was made with: a newer version is for the next start.
-                    (Some(schema), _) => schema,
-                    (None, Some(newest)) => newest.schema,
-                    (None, None) => {
-                        let found = evolve::found(&self.place, decoder, files).await?;
-                        let types = auto.infer_types;
-                        let schema = evolve::corrected(found, decoder, types, hints.as_deref())?;
-                        let partitions = known.partitions.to_vec();
-                        let first = SchemaVersion { number: 0, schema, partitions };
-                        if !log.put(&first).await? {
-                            return Err(Error::unavailable(
-                                "another run wrote the first version of the schema: try again",
-                            ));
-                        }
-                        first.schema
-                    }
-                };
-                let grows = auto.mode(known.given) == Evolution::AddNewColumns;
-                Ok((schema, grows.then_some(Evolve { log, hints, types: auto.infer_types })))
-            }
-            (_, auto) => {
-                let schema = match self.schema.take() {
-                    Some(schema) => schema,
-                    None if self.format == FileFormat::Text => text_schema(),
-                    None if self.infer => {
-                        let found = infer::schema(&self.place, decoder, files).await?;
-                        let hints = auto.as_ref().and_then(|auto| auto.hints.as_deref());
-                        evolve::hinted(&found, hints)?
-                    }
-                    None => return Err(no_schema(self.format)),
-                };
-                Ok((schema, None))
-            }
-        }
-    }
-
-    /// The schema, with the columns of folders that it lacks, and `_metadata`.
-    fn whole_schema(
-        &self,
-        data: &Schema,
-        partitions: &[Field],
-        decoder: &FileDecoder,
-    ) -> Result<Schema> {
-        let is_partition =
-            |field: &FieldRef| partitions.iter().any(|partition| partition.name() == field.name());
-        let mut fields: Vec<FieldRef> = data.fields().iter().map(nullable).collect();
-        let in_files: Fields = fields.iter().filter(|f| !is_partition(f)).cloned().collect();
-        decoder.check(&in_files)?;
-        for partition in partitions {
-            if data.field_with_name(partition.name()).is_err() {
-                fields.push(Arc::new(partition.clone()));
-            }
-        }
-        if self.metadata {
-            if fields.iter().any(|field| field.name() == METADATA) {
-                return Err(Error::invalid(format!(
-                    "the schema has a column `{METADATA}` of its own: rename it"
-                ))
-                .with_condition("COLUMN_ALREADY_EXISTS"));
-            }
-            fields.push(Arc::new(metadata_field()));
-        }
-        let schema = Schema::new(fields);
-        ddl::check_names(&schema, self.case)?;
-        Ok(schema)
-    }
 }
 
-/// What is known of a schema before files are looked at.
-struct Known<'a> {
-    versions: Option<SchemaLog>,
-    newest: Option<SchemaVersion>,
-    partitions: &'a [Field],
-    /// Whether the user gave the columns.
-    given: bool,
+/// The paths of all files, without looking at the files if that can be.
+async fn paths_of(place: &FilePlace, options: &FileOptions) -> Result<Vec<String>> {
+    if let Some(names) = place.names.as_ref().filter(|_| place.patterns.is_empty()) {
+        return names::paths(place, options, names.as_ref(), |_| {}).await;
+    }
+    let files = listing::list(place, options).await?;
+    Ok(files.into_iter().map(|file| file.path).collect())
 }
 
 /// A path without anything below it may be a file's.
@@ -304,46 +333,5 @@ async fn refuse_single_file(place: &FilePlace) -> Result<()> {
         .with_condition("NOT_A_FOLDER")),
         // Nothing there yet, or a store that does not say.
         Err(_) => Ok(()),
-    }
-}
-
-/// The columns from folders that the user wants.
-fn chosen(mut partitions: Vec<Field>, auto: Option<&AutoOptions>) -> Vec<Field> {
-    if let Some(wanted) = auto.and_then(|auto| auto.partitions.as_ref()) {
-        partitions.retain(|field| wanted.contains(field.name()));
-    }
-    partitions
-}
-
-fn text_schema() -> Schema {
-    Schema::new(vec![Field::new("value", DataType::Utf8, true)])
-}
-
-fn no_schema(format: FileFormat) -> Error {
-    Error::invalid(format!(
-        "a {format} source needs a schema: give one, or ask for schema inference"
-    ))
-    .with_condition("SCHEMA_REQUIRED")
-}
-
-/// The field and everything in it, with nulls allowed; strings, bytes, lists and maps in the one
-/// form that we have.
-pub(super) fn nullable(field: &FieldRef) -> FieldRef {
-    Arc::new(Field::new(field.name(), plain(field.data_type()), true))
-}
-
-fn plain(data_type: &DataType) -> DataType {
-    match data_type {
-        DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
-        DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
-        DataType::List(item) | DataType::LargeList(item) => ddl::array_of(plain(item.data_type())),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(nullable).collect()),
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(pair) if pair.len() == 2 => {
-                ddl::map_of(plain(pair[0].data_type()), plain(pair[1].data_type()))
-            }
-            other => other.clone(),
-        },
-        other => other.clone(),
     }
 }

@@ -72,6 +72,9 @@ pub(crate) struct Entry {
     /// The greatest path of any file so far, where listings begin after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) greatest: Option<String>,
+    /// When it was planned, in milliseconds since the epoch: for files that are kept for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) planned_ms: Option<i64>,
     /// In the order in which they are read.
     pub(crate) files: Vec<FileEntry>,
 }
@@ -150,6 +153,7 @@ mod tests {
             parts: Vec::new(),
             newest: 5,
             greatest: None,
+            planned_ms: None,
             files: vec![FileEntry { path: "in/a".into(), size: 3, mtime: 5, etag: None }],
         };
         let text = concat!(

@@ -18,6 +18,8 @@ pub(crate) struct Evolve {
     pub(crate) hints: Option<String>,
     /// Whether columns of JSON have types; else all are texts.
     pub(crate) types: bool,
+    /// Whether types become wider.
+    pub(crate) widens: bool,
 }
 
 /// At most so many files are looked at for a schema, and so many bytes.
@@ -51,11 +53,7 @@ impl Evolve {
         cause: Error,
     ) -> Error {
         match self.try_grow(place, decoder, files).await {
-            Ok(true) => Error::invalid(format!(
-                "{}: the new columns are in the schema now; start the query again",
-                cause.message()
-            ))
-            .with_condition("UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE"),
+            Ok(true) => grown_error(cause.message()),
             Ok(false) => Error::invalid(format!(
                 "{}, and no column could be found for it: set schemaEvolutionMode to rescue",
                 cause.message()
@@ -65,7 +63,20 @@ impl Evolve {
         }
     }
 
-    /// Whether the schema has more columns now than the one of the query.
+    /// Makes types wider if values that were rescued need it: then the answer says what to do.
+    pub(crate) async fn widen(
+        &self,
+        place: &FilePlace,
+        decoder: &FileDecoder,
+        files: &[FileEntry],
+    ) -> Result<()> {
+        match self.try_grow(place, decoder, files).await? {
+            true => Err(grown_error(&format!("{place}: values are wider than their column"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the schema has more columns or wider types now than the one of the query.
     async fn try_grow(
         &self,
         place: &FilePlace,
@@ -79,7 +90,7 @@ impl Evolve {
                 "the versions of the schema are gone from schemaLocation",
             ));
         };
-        let grown = grown(&schema, &found);
+        let grown = grown(&schema, &found, self.widens);
         // Another run may have written the very version: then it is as good as ours.
         Ok(grown != schema && {
             let next = SchemaVersion { number: number + 1, schema: grown, partitions };
@@ -87,6 +98,11 @@ impl Evolve {
             true
         })
     }
+}
+
+fn grown_error(cause: &str) -> Error {
+    Error::invalid(format!("{cause}: the schema has a new version; start the query again"))
+        .with_condition("UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE")
 }
 
 /// The columns of a sample of `files`. Schemas that files have themselves are put together.
@@ -103,7 +119,7 @@ pub(crate) async fn found(
     for file in &files {
         let schema = infer::schema(place, decoder, std::slice::from_ref(file)).await?;
         let plain: Fields = schema.fields().iter().map(nullable).collect();
-        all = grown(&all, &Schema::new(plain));
+        all = grown(&all, &Schema::new(plain), true);
     }
     if files.is_empty() {
         return infer::schema(place, decoder, &files).await;
@@ -129,17 +145,18 @@ pub(crate) fn corrected(
     hinted(&plain, hints)
 }
 
-/// The schema, with the columns that it has not at its end, also inside of structures.
-pub(crate) fn grown(schema: &Schema, found: &Schema) -> Schema {
-    Schema::new(grown_fields(schema.fields(), found.fields()))
+/// The schema, with the columns that it has not at its end, also inside of structures; if it
+/// `widens`, with wider types where `found` has them.
+pub(crate) fn grown(schema: &Schema, found: &Schema, widens: bool) -> Schema {
+    Schema::new(grown_fields(schema.fields(), found.fields(), widens))
 }
 
-fn grown_fields(fields: &Fields, found: &Fields) -> Fields {
+fn grown_fields(fields: &Fields, found: &Fields, widens: bool) -> Fields {
     let mut all: Vec<FieldRef> = fields.to_vec();
     for new in found {
         match all.iter_mut().find(|field| field.name().eq_ignore_ascii_case(new.name())) {
             Some(field) => {
-                let grown = grown_type(field.data_type(), new.data_type());
+                let grown = grown_type(field.data_type(), new.data_type(), widens);
                 *field = Arc::new(Field::new(field.name(), grown, true));
             }
             None => all.push(Arc::new(Field::new(new.name(), new.data_type().clone(), true))),
@@ -148,15 +165,55 @@ fn grown_fields(fields: &Fields, found: &Fields) -> Fields {
     all.into()
 }
 
-fn grown_type(data_type: &DataType, found: &DataType) -> DataType {
+fn grown_type(data_type: &DataType, found: &DataType, widens: bool) -> DataType {
     match (data_type, found) {
         (DataType::Struct(fields), DataType::Struct(found)) => {
-            DataType::Struct(grown_fields(fields, found))
+            DataType::Struct(grown_fields(fields, found, widens))
         }
         (DataType::List(item), DataType::List(found)) => {
-            array_of(grown_type(item.data_type(), found.data_type()))
+            array_of(grown_type(item.data_type(), found.data_type(), widens))
         }
+        (DataType::Map(entries, _), DataType::Map(found, _)) => {
+            match (entries.data_type(), found.data_type()) {
+                (DataType::Struct(old), DataType::Struct(new))
+                    if old.len() == 2 && new.len() == 2 =>
+                {
+                    let value = grown_type(old[1].data_type(), new[1].data_type(), widens);
+                    map_of(old[0].data_type().clone(), value)
+                }
+                _ => data_type.clone(),
+            }
+        }
+        _ if widens => widened(data_type, found).unwrap_or_else(|| data_type.clone()),
         _ => data_type.clone(),
+    }
+}
+
+/// The type that takes the values of both, if `found` is one that a column may be widened to.
+fn widened(from: &DataType, found: &DataType) -> Option<DataType> {
+    use DataType::{Date32, Decimal128, Float32, Float64, Int8, Int16, Int32, Int64, Timestamp};
+    let digits = |t: &DataType| match t {
+        Int8 => Some((3u8, 0i8)),
+        Int16 => Some((5, 0)),
+        Int32 => Some((10, 0)),
+        Int64 => Some((20, 0)),
+        Decimal128(precision, scale) => Some((*precision, *scale)),
+        _ => None,
+    };
+    match (from, found) {
+        (Int8, Int16 | Int32 | Int64 | Float64)
+        | (Int16, Int32 | Int64 | Float64)
+        | (Int32, Int64 | Float64)
+        | (Float32, Float64)
+        | (Date32, Timestamp(_, None)) => Some(found.clone()),
+        (_, Decimal128(..)) => {
+            let ((a, a_scale), (b, b_scale)) = (digits(from)?, digits(found)?);
+            let whole = (i16::from(a) - i16::from(a_scale)).max(i16::from(b) - i16::from(b_scale));
+            let scale = a_scale.max(b_scale);
+            let precision = u8::try_from(whole + i16::from(scale)).ok()?;
+            (precision <= 38).then_some(Decimal128(precision, scale))
+        }
+        _ => None,
     }
 }
 
@@ -282,15 +339,39 @@ mod tests {
 
     #[test]
     fn new_columns_come_last_and_types_stay() {
-        let old = parse_ddl("b INT, a STRUCT<x: INT>, l ARRAY<STRUCT<i: INT>>").unwrap();
+        let old = parse_ddl(
+            "b INT, a STRUCT<x: INT>, l ARRAY<STRUCT<i: INT>>, m MAP<STRING, STRUCT<p: INT>>",
+        )
+        .unwrap();
         let new =
-            parse_ddl("a STRUCT<y: INT, x: STRING>, c DATE, B STRING, l ARRAY<STRUCT<j: INT>>")
+            parse_ddl("a STRUCT<y: INT, x: STRING>, c DATE, B STRING, l ARRAY<STRUCT<j: INT>>, m MAP<STRING, STRUCT<q: INT>>")
                 .unwrap();
         assert_eq!(
-            shown(&grown(&old, &new)),
-            "b INT, a STRUCT<x: INT, y: INT>, l ARRAY<STRUCT<i: INT, j: INT>>, c DATE"
+            shown(&grown(&old, &new, false)),
+            "b INT, a STRUCT<x: INT, y: INT>, l ARRAY<STRUCT<i: INT, j: INT>>, \
+             m MAP<STRING, STRUCT<p: INT, q: INT>>, c DATE"
         );
-        assert_eq!(grown(&old, &old), old);
+        assert_eq!(grown(&old, &old, false), old);
+    }
+
+    #[test]
+    fn types_become_wider_where_no_value_changes() {
+        let old = parse_ddl(
+            "a TINYINT, b INT, c BIGINT, d FLOAT, e DECIMAL(10,2), f DATE, g INT, h STRING, \
+             i ARRAY<STRUCT<x: INT>>, j BIGINT, k BIGINT",
+        )
+        .unwrap();
+        let new = parse_ddl(
+            "a SMALLINT, b DOUBLE, c DECIMAL(10,2), d DOUBLE, e DECIMAL(8,4), f TIMESTAMP_NTZ, \
+             g STRING, h INT, i ARRAY<STRUCT<x: BIGINT>>, j DOUBLE, k INT",
+        )
+        .unwrap();
+        assert_eq!(
+            shown(&grown(&old, &new, true)),
+            "a SMALLINT, b DOUBLE, c DECIMAL(22,2), d DOUBLE, e DECIMAL(12,4), f TIMESTAMP_NTZ, \
+             g INT, h STRING, i ARRAY<STRUCT<x: BIGINT>>, j BIGINT, k BIGINT"
+        );
+        assert_eq!(grown(&old, &new, false), old);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(crate) struct Ledger {
 pub(crate) struct Attempt<'a> {
     pub(crate) batch: BatchId,
     pub(crate) run: &'a RunId,
+    /// The time, if it is to be written down.
+    pub(crate) now_ms: Option<i64>,
 }
 
 impl Ledger {
@@ -43,6 +45,7 @@ impl Ledger {
             parts: vec![part],
             newest: files.iter().map(|file| file.mtime).max().unwrap_or(i64::MIN),
             greatest: files.iter().map(|file| file.path.clone()).max(),
+            planned_ms: attempt.now_ms,
             files: Vec::new(),
         };
         let log = self.log.put(attempt.batch, attempt.run, &entry.bytes()?).await?;
@@ -67,6 +70,7 @@ impl Ledger {
             parts: Vec::new(),
             newest,
             greatest,
+            planned_ms: attempt.now_ms,
             files,
         };
         if let Some(head) = head.filter(|_| entry.starts_decade()) {
@@ -156,21 +160,27 @@ impl Ledger {
         Ok(entries)
     }
 
-    /// The entries before `entry` that are after `after`, the oldest first; those that were
-    /// collected are left out.
-    pub(crate) async fn since(&self, entry: &Entry, after: i64) -> Result<Vec<Entry>> {
-        let mut entries: Vec<Entry> = Vec::new();
-        loop {
-            let oldest = entries.last().unwrap_or(entry);
-            let Some(previous) = oldest.previous.clone() else { break };
-            if oldest.log_offset - 1 <= after {
+    /// What `of` says of an entry and of those before it that are after `after`, the oldest
+    /// first; those that were collected are left out.
+    pub(crate) async fn since<T>(
+        &self,
+        log: &LogRef,
+        after: i64,
+        of: impl Fn(&Entry) -> T,
+    ) -> Result<Vec<(LogRef, T)>> {
+        let mut entries = Vec::new();
+        let mut next = Some(log.clone());
+        while let Some(log) = next {
+            let entry = match self.entry(&log).await {
+                Ok(entry) => entry,
+                Err(error) if error.kind() == ErrorKind::NotFound && !entries.is_empty() => break,
+                Err(error) => return Err(error),
+            };
+            if entry.log_offset <= after {
                 break;
             }
-            match self.entry(&previous).await {
-                Ok(before) => entries.push(before),
-                Err(error) if error.kind() == ErrorKind::NotFound => break,
-                Err(error) => return Err(error),
-            }
+            entries.push((log, of(&entry)));
+            next = entry.previous;
         }
         entries.reverse();
         Ok(entries)
@@ -216,7 +226,7 @@ mod tests {
         let ledger = Ledger::new(disk.process().store(), Path::from("log"), Identity::Path);
         let (mut memory, run) = (Memory::default(), RunId::new("r").unwrap());
         for i in 0..n {
-            let attempt = Attempt { batch: BatchId(i), run: &run };
+            let attempt = Attempt { batch: BatchId(i), run: &run, now_ms: None };
             let (log, entry) =
                 block_on(ledger.append(attempt, memory.head(), vec![file(i)])).unwrap();
             memory.advance(&log, &entry);

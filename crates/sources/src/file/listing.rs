@@ -35,19 +35,51 @@ pub(crate) async fn list_after(
     let mut found = Vec::new();
     while let Some(meta) = all.next().await {
         let meta = meta.map_err(|e| listing_failed(place, root, e))?;
-        let below = meta.location.as_ref().strip_prefix(root.as_ref()).unwrap_or_default();
-        let (folders, name) = below.trim_start_matches('/').rsplit_once('/').unwrap_or(("", below));
-        let name = name.trim_start_matches('/');
-        let accepts = |folder: &str| {
-            folder.is_empty() || (visible(folder) && (options.recursive || folder.contains('=')))
-        };
-        let named = options.name_filter.as_ref().is_none_or(|filter| filter.matches(name));
-        if visible(name) && named && folders.split('/').all(accepts) {
+        if is_below(root, options, &meta.location) {
             found.push(entry(meta));
         }
     }
     found.retain(|file| options.admits(file.mtime));
     Ok(found)
+}
+
+/// Whether a listing of the place would find a file of this path.
+pub(crate) fn is_of(place: &FilePlace, options: &FileOptions, path: &Path) -> bool {
+    if place.patterns.is_empty() {
+        return is_below(place.root(), options, path);
+    }
+    let Some(rest) = path.prefix_match(place.root()) else { return false };
+    let names: Vec<String> = rest.map(|part| part.as_ref().to_owned()).collect();
+    let fit = |(pattern, name): (&Glob, &String)| visible(name) && pattern.matches(name);
+    if names.len() < place.patterns.len() || !place.patterns.iter().zip(&names).all(fit) {
+        return false;
+    }
+    // A pattern that stands for the folder of the file, or for the file itself.
+    let folder: Path = place
+        .root()
+        .parts()
+        .chain(
+            names[..place.patterns.len().min(names.len() - 1)]
+                .iter()
+                .map(|name| name.as_str().into()),
+        )
+        .collect();
+    is_below(&folder, options, path)
+}
+
+/// Whether a listing of the plain folder `root` would find it.
+fn is_below(root: &Path, options: &FileOptions, path: &Path) -> bool {
+    let below = match root.as_ref() {
+        "" => Some(path.as_ref()),
+        root => path.as_ref().strip_prefix(root).and_then(|rest| rest.strip_prefix('/')),
+    };
+    let Some(below) = below.filter(|below| !below.is_empty()) else { return false };
+    let (folders, name) = below.rsplit_once('/').unwrap_or(("", below));
+    let accepts = |folder: &str| {
+        folder.is_empty() || (visible(folder) && (options.recursive || folder.contains('=')))
+    };
+    let named = options.name_filter.as_ref().is_none_or(|filter| filter.matches(name));
+    visible(name) && named && folders.split('/').all(accepts)
 }
 
 async fn list_all(place: &FilePlace, options: &FileOptions) -> Result<Vec<FileEntry>> {
@@ -129,7 +161,7 @@ fn fits(pattern: &Glob, path: &Path) -> bool {
 }
 
 /// Files being written, and what is not data: as in Spark.
-fn visible(name: &str) -> bool {
+pub(super) fn visible(name: &str) -> bool {
     let hidden = (name.starts_with('_') && !name.contains('='))
         || name.starts_with('.')
         || name.ends_with("._COPYING_");
@@ -137,10 +169,14 @@ fn visible(name: &str) -> bool {
 }
 
 fn is_partition(path: &Path) -> bool {
-    path.filename().is_some_and(|name| name.contains('=') && !name.starts_with('.'))
+    path.filename().is_some_and(is_partition_name)
 }
 
-fn entry(meta: ObjectMeta) -> FileEntry {
+pub(super) fn is_partition_name(name: &str) -> bool {
+    name.contains('=') && !name.starts_with('.')
+}
+
+pub(super) fn entry(meta: ObjectMeta) -> FileEntry {
     FileEntry {
         path: meta.location.into(),
         size: meta.size,

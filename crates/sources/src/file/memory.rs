@@ -1,9 +1,11 @@
 //! What the source remembers: which files were taken, as of the newest adopted plan.
 
-use super::entry::{Entry, FileEntry, Identity, PartRef};
+use super::backlog::Backlog;
+use super::entry::{Entry, FileEntry, Identity, PartRef, fingerprint};
 use super::order::{Admission, Order};
 use super::seen::Seen;
 use fluvial_core::{Error, LogRef, ReadLimit, Result};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The newest adopted entry, and all that follows from it.
@@ -27,6 +29,8 @@ pub(crate) struct Listing {
     files: Vec<FileEntry>,
     /// Files before this one were taken.
     next: usize,
+    /// The files from there on.
+    backlog: Backlog,
 }
 
 /// A listing that an available-now run does not read past.
@@ -106,7 +110,24 @@ impl Memory {
         choice.order.sort(&mut files);
         // The same file by two ways, through overlapping patterns.
         files.dedup_by(|a, b| a.path == b.path);
-        Listing { files, next: 0 }
+        let backlog = Backlog::of(&files);
+        Listing { files, next: 0, backlog }
+    }
+
+    /// Leaves the paths that were not taken, where a path is all that a file is.
+    pub(crate) fn retain_unknown(&self, paths: &mut Vec<String>) {
+        paths.retain(|path| !self.taken.contains(fingerprint(path)));
+    }
+
+    /// Leaves the files that were not taken.
+    pub(crate) fn retain_new(&self, files: &mut BTreeMap<String, FileEntry>) {
+        files.retain(|_, file| !self.taken.contains(self.identity.of(file)));
+    }
+
+    /// What the newest listing has, and an available-now run still has to read.
+    pub(crate) fn backlog(&self, frozen: bool) -> Backlog {
+        let frozen = self.frozen.as_ref().map(|frozen| &frozen.listing).filter(|_| frozen);
+        frozen.or(self.found.as_ref()).map_or_else(Backlog::default, |listing| listing.backlog)
     }
 
     /// What the next batch takes of the newest listing.
@@ -196,7 +217,9 @@ impl Memory {
         let frozen = self.frozen.as_mut().map(|frozen| &mut frozen.listing);
         for listing in [self.found.as_mut(), frozen].into_iter().flatten() {
             let rest = &listing.files[listing.next..];
-            listing.next += rest.iter().take_while(|f| taken.contains(identity.of(f))).count();
+            let done = rest.iter().take_while(|f| taken.contains(identity.of(f))).count();
+            listing.backlog = listing.backlog.without(&rest[..done]);
+            listing.next += done;
             if listing.next == listing.files.len() {
                 *listing = Listing::default();
             }
@@ -235,8 +258,15 @@ mod tests {
         let log = LogRef { name: log_offset.to_string(), crc32: 0 };
         let previous = Some(log.clone());
         let greatest = None;
-        let entry =
-            Entry { log_offset, previous, parts: Vec::new(), newest, greatest, files: taken };
+        let entry = Entry {
+            log_offset,
+            previous,
+            parts: Vec::new(),
+            newest,
+            greatest,
+            planned_ms: None,
+            files: taken,
+        };
         memory.advance(&log, &entry);
     }
 

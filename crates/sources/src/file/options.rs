@@ -19,10 +19,16 @@ pub(crate) struct FileOptions {
     pub(crate) name_filter: Option<Glob>,
     pub(crate) recursive: bool,
     pub(crate) clean: Clean,
+    /// Files are cleaned up so long after their batch was planned, at the earliest; milliseconds.
+    pub(crate) retention_ms: i64,
+    /// Whether the user said so.
+    pub(crate) retention_given: bool,
     /// A file that is gone has no rows.
     pub(crate) ignore_missing: bool,
     /// A damaged file has no rows from where the damage begins.
     pub(crate) ignore_corrupt: bool,
+    /// Where malformed records are put aside.
+    pub(crate) bad_records: Option<String>,
     /// What Auto Loader has beyond this.
     pub(crate) auto: Option<AutoOptions>,
 }
@@ -48,6 +54,7 @@ pub(crate) const FILE_OPTIONS: &[&str] = &[
     "sourceArchiveDir",
     "ignoreMissingFiles",
     "ignoreCorruptFiles",
+    "badRecordsPath",
 ];
 
 /// Spark's that we do not have yet.
@@ -94,8 +101,17 @@ impl FileOptions {
         options.refuse(&["latestFirst", "maxFileAge"])?;
         let limit = AutoOptions::take_limit(options)?;
         let clean = AutoOptions::take_clean(options, place)?;
+        let retention_given = options.peek("cleanSource.retentionDuration").is_some();
+        let retention_ms = AutoOptions::take_retention(options, &clean)?;
         let auto = Some(AutoOptions::take(options)?);
-        Ok(Self { limit, clean, auto, ..Self::take_common(options)? })
+        Ok(Self {
+            limit,
+            clean,
+            retention_ms,
+            retention_given,
+            auto,
+            ..Self::take_common(options)?
+        })
     }
 
     fn take_common(options: &mut Options) -> Result<Self> {
@@ -108,8 +124,11 @@ impl FileOptions {
             name_filter: name_filter.transpose()?,
             recursive: options.take_bool("recursiveFileLookup")?.unwrap_or(false),
             clean: Clean::Off,
+            retention_ms: 0,
+            retention_given: false,
             ignore_missing: options.take_bool("ignoreMissingFiles")?.unwrap_or(false),
             ignore_corrupt: options.take_bool("ignoreCorruptFiles")?.unwrap_or(false),
+            bad_records: options.take("badRecordsPath"),
             auto: None,
         })
     }

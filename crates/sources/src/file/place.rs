@@ -1,6 +1,7 @@
 //! Where the files are: a folder of a store, or a pattern for folders and files.
 
 use super::glob::{Glob, is_pattern};
+use super::names::ListNames;
 use fluvial_core::{Error, Result};
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -19,6 +20,8 @@ pub struct FilePlace {
     pub(crate) root: Path,
     /// The patterns below it, one a level; empty for a plain folder.
     pub(crate) patterns: Vec<Glob>,
+    /// Names without files, if the store can give them.
+    pub(crate) names: Option<Arc<dyn ListNames>>,
 }
 
 impl FilePlace {
@@ -39,7 +42,15 @@ impl FilePlace {
             scheme if scheme.ends_with(':') => format!("{scheme}///"),
             host => format!("{host}/"),
         };
-        Ok(Self { store, base, text, root, patterns })
+        Ok(Self { store, base, text, root, patterns, names: None })
+    }
+
+    /// Lists names first, and asks the store only for files whose names are new: for stores in
+    /// which the size and the time of a file cost a request, such as a local folder.
+    #[must_use]
+    pub fn with_names(mut self, names: Arc<dyn ListNames>) -> Self {
+        self.names = Some(names);
+        self
     }
 
     /// The folder above the first pattern: what must exist.

@@ -1,5 +1,6 @@
 //! Reading a split: files into rows of the source's schema.
 
+use super::bad_records::BadRecords;
 use super::entry::FileEntry;
 use super::fetch::PlannedFile;
 use super::metadata::{self, METADATA};
@@ -27,6 +28,10 @@ pub(crate) struct FileReader {
     pub(crate) ignore_corrupt: bool,
     /// A file that was overwritten since it was planned has no rows: its new version has.
     pub(crate) skip_changed: bool,
+    /// Where malformed records go, if they are put aside.
+    pub(crate) bad_records: Option<BadRecords>,
+    /// Whether `_metadata` has the number of the row.
+    pub(crate) numbered: bool,
 }
 
 /// Where a column of the result comes from.
@@ -36,6 +41,8 @@ enum Origin {
     File(usize),
     /// The same value for all rows of the file.
     Constant(ArrayRef),
+    /// The same, but for the number of the row in its file, which is the last column read.
+    Metadata(ArrayRef),
 }
 
 /// How the columns of the result come about, for one file.
@@ -60,13 +67,25 @@ impl FileReader {
         range: Range<u64>,
         projection: &[usize],
     ) -> Result<RowStream> {
-        let Layout { origins, fields, wanted } = self.layout(file, &range, projection)?;
+        let Layout { origins, mut fields, mut wanted } = self.layout(file, &range, projection)?;
+        if origins.iter().any(|origin| matches!(origin, Origin::Metadata(_))) {
+            wanted.push(fields.len());
+        }
+        if self.bad_records.is_some() {
+            wanted.push(fields.len());
+            fields.push(Arc::new(BadRecords::field()));
+        }
+        let start = range.start;
         let schema = Arc::new(self.schema.project(projection)?);
         let planned = PlannedFile::new(&self.place, file)?;
         let rows = self.decoder.open(planned, range, &fields, &wanted)?;
         let rows = if self.ignore_missing { end_at(rows, is_missing) } else { rows };
         let rows = if self.skip_changed { skip_changed(rows) } else { rows };
         let rows = if self.ignore_corrupt { end_at(rows, is_corrupt) } else { rows };
+        let rows = match &self.bad_records {
+            Some(bad) => bad.sift(rows, file, start),
+            None => rows,
+        };
         Ok(rows.map(move |batch| assemble(&schema, &origins, batch?)).boxed())
     }
 
@@ -78,9 +97,10 @@ impl FileReader {
             // Behind a pattern a folder is no column: as in Spark.
             Vec::new()
         };
+        let numbered = self.numbered;
         let constant = |field: &FieldRef| -> Result<Option<ArrayRef>> {
             if field.name() == METADATA {
-                return metadata::value(&self.place, file, range).map(Some);
+                return metadata::value(&self.place, file, range, numbered).map(Some);
             }
             let folder = folders.iter().rev().find(|(key, _)| key == field.name());
             match folder {
@@ -98,6 +118,9 @@ impl FileReader {
         let (mut all, mut fields) = (Vec::new(), Vec::new());
         for field in self.schema.fields() {
             match constant(field)? {
+                Some(value) if numbered && field.name() == METADATA => {
+                    all.push(Origin::Metadata(value));
+                }
                 Some(value) => all.push(Origin::Constant(value)),
                 None => {
                     all.push(Origin::File(fields.len()));
@@ -108,6 +131,7 @@ impl FileReader {
         let mut wanted = Vec::new();
         let origin = |i: &usize| match &all[*i] {
             Origin::Constant(value) => Origin::Constant(value.clone()),
+            Origin::Metadata(value) => Origin::Metadata(value.clone()),
             Origin::File(column) => {
                 wanted.push(*column);
                 Origin::File(wanted.len() - 1)
@@ -125,6 +149,10 @@ fn assemble(schema: &SchemaRef, origins: &[Origin], batch: RecordBatch) -> Resul
         columns.push(match origin {
             Origin::File(column) => batch.column(*column).clone(),
             Origin::Constant(value) => take(value, &UInt32Array::from(vec![0; rows]), None)?,
+            Origin::Metadata(value) => {
+                let value = take(value, &UInt32Array::from(vec![0; rows]), None)?;
+                metadata::with_row_index(&value, batch.column(batch.num_columns() - 1))?
+            }
         });
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));

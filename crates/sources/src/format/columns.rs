@@ -1,12 +1,13 @@
 //! Files of columns that carry their own schema: columns are found by name.
 
 mod adapt;
+mod rescue;
 
 use super::unknown::unknown_columns;
 use crate::file::PlannedFile;
-use adapt::adapt;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
+use adapt::{Misfit, adapt};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use fluvial_core::{Error, NameCase, Result, RowStream};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,18 +24,23 @@ pub(crate) enum Container {
 }
 
 /// How columns are found.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Columns {
     pub(crate) container: Container,
     pub(crate) case: NameCase,
     /// A column that the schema has not is an error.
     pub(crate) stop: bool,
+    /// The column that takes what no other does.
+    pub(crate) rescued: Option<String>,
 }
+
+/// The name that the number of a row in its file has, as a column after all others.
+pub(crate) const ROW_INDEX: &str = "row_index";
 
 impl Columns {
     /// Reads what starts in `range`: the columns `projection` of `fields`.
     pub(crate) fn open(
-        self,
+        &self,
         file: PlannedFile,
         range: Range<u64>,
         fields: &[FieldRef],
@@ -51,7 +57,7 @@ impl Columns {
     }
 
     /// The schema of a file, as it is written.
-    pub(crate) async fn schema(self, file: PlannedFile) -> Result<SchemaRef> {
+    pub(crate) async fn schema(&self, file: PlannedFile) -> Result<SchemaRef> {
         match self.container {
             Container::Parquet => super::parquet::schema(file).await,
             #[cfg(feature = "avro")]
@@ -62,7 +68,7 @@ impl Columns {
     }
 
     /// The condition of a column whose type is another one: Spark's, where it has one.
-    fn mismatch(self) -> &'static str {
+    fn mismatch(&self) -> &'static str {
         match self.container {
             Container::Parquet => "PARQUET_COLUMN_DATA_TYPE_MISMATCH",
             #[cfg(feature = "avro")]
@@ -77,15 +83,23 @@ impl Columns {
 pub(crate) struct Wanted {
     how: Columns,
     schema: SchemaRef,
-    /// All names of the schema, in lower case.
-    known: Vec<String>,
+    /// All columns of the schema that are in files.
+    all: Fields,
+    /// Whether the number of each row in its file comes after the columns.
+    pub(crate) numbered: bool,
 }
 
 impl Wanted {
-    fn new(how: Columns, fields: &[FieldRef], projection: &[usize]) -> Self {
-        let wanted: Fields = projection.iter().map(|i| fields[*i].clone()).collect();
-        let known = fields.iter().map(|field| field.name().to_lowercase()).collect();
-        Self { how, schema: Arc::new(Schema::new(wanted)), known }
+    /// The columns `projection` of `fields`; a number beyond them asks for [`ROW_INDEX`].
+    fn new(how: &Columns, fields: &[FieldRef], projection: &[usize]) -> Self {
+        let wanted: Fields = projection.iter().filter_map(|i| fields.get(*i)).cloned().collect();
+        let numbered = projection.iter().any(|i| *i >= fields.len());
+        let all = fields.iter().cloned().collect();
+        Self { how: how.clone(), schema: Arc::new(Schema::new(wanted)), all, numbered }
+    }
+
+    fn is_rescued(&self, field: &Field) -> bool {
+        self.how.rescued.as_deref() == Some(field.name())
     }
 
     /// Finds the columns in a file with the columns `found`; `place` names it in messages.
@@ -95,23 +109,60 @@ impl Wanted {
     /// `Invalid`: a name that several columns have, or a column that the schema has not.
     pub(crate) fn find(self, found: &Fields, place: &str) -> Result<Located> {
         if self.how.stop {
-            let unknown = |name: &&String| !self.known.contains(&name.to_lowercase());
-            let names = found.iter().map(|field| field.name());
-            let names: BTreeSet<String> = names.filter(unknown).cloned().collect();
-            if !names.is_empty() {
-                return Err(unknown_columns(place, 1, &names));
-            }
+            self.refuse_unknown(found, place)?;
         }
-        let columns = find(found, self.schema.fields(), self.how.case).map_err(|e| e.at(place))?;
-        let mut roots: Vec<usize> = columns.iter().flatten().copied().collect();
+        let mut columns =
+            find(found, self.schema.fields(), self.how.case).map_err(|e| e.at(place))?;
+        let rescued = self.schema.fields().iter().position(|field| self.is_rescued(field));
+        let parts = match rescued {
+            Some(column) => {
+                columns[column] = None;
+                self.parts(found).map_err(|e| e.at(place))?
+            }
+            None => Vec::new(),
+        };
+        let read = columns.iter().flatten().copied();
+        let mut roots: Vec<usize> = read.chain(parts.iter().map(|(column, _)| *column)).collect();
         roots.sort_unstable();
         roots.dedup();
-        let sources = columns
-            .iter()
-            .map(|column| column.and_then(|c| roots.iter().position(|root| *root == c)))
-            .collect();
-        let (schema, mismatch) = (self.schema, self.how.mismatch());
-        Ok(Located { roots, sources, schema, mismatch, place: place.to_owned() })
+        let at = |column: usize| roots.iter().position(|root| *root == column);
+        let sources = columns.iter().map(|column| column.and_then(at)).collect();
+        let part = |(column, wanted)| at(column).map(|at| (found[column].clone(), at, wanted));
+        let parts = parts.into_iter().filter_map(part).collect();
+        let misfit = if self.how.rescued.is_some() { Misfit::Null } else { Misfit::Refused };
+        let (mismatch, place) = (self.how.mismatch(), place.to_owned());
+        Ok(Located { roots, sources, schema: self.schema, mismatch, place, misfit, rescued, parts })
+    }
+
+    /// The columns of a file of which something has to be rescued, and the types that are wanted.
+    fn parts(&self, found: &Fields) -> Result<Vec<(usize, Option<DataType>)>> {
+        let known: Fields = self.all.iter().filter(|f| !self.is_rescued(f)).cloned().collect();
+        let columns = find(found, &known, self.how.case)?;
+        let part = |column: usize| {
+            let at = columns.iter().position(|at| *at == Some(column));
+            let wanted = at.map(|at| known[at].data_type().clone());
+            let whole =
+                wanted.as_ref().is_some_and(|w| rescue::takes(found[column].data_type(), w));
+            (!whole).then_some((column, wanted))
+        };
+        Ok((0..found.len()).filter_map(part).collect())
+    }
+
+    fn refuse_unknown(&self, found: &Fields, place: &str) -> Result<()> {
+        let mut names = Vec::new();
+        for field in found {
+            let same = |known: &&FieldRef| known.name().eq_ignore_ascii_case(field.name());
+            match self.all.iter().find(same) {
+                Some(known) => {
+                    rescue::unknown(field.data_type(), known.data_type(), field.name(), &mut names)
+                }
+                None => names.push(field.name().clone()),
+            }
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        Err(unknown_columns(place, 1, &names.into_iter().collect::<BTreeSet<_>>()))
     }
 }
 
@@ -124,6 +175,12 @@ pub(crate) struct Located {
     schema: SchemaRef,
     mismatch: &'static str,
     place: String,
+    misfit: Misfit,
+    /// Which of the wanted columns takes what no other does.
+    rescued: Option<usize>,
+    /// What it takes something of: a column of the file, which of `roots` it is, and its type in
+    /// the schema.
+    parts: Vec<(FieldRef, usize, Option<DataType>)>,
 }
 
 impl Located {
@@ -134,12 +191,14 @@ impl Located {
     /// `Invalid` if a column has another type, with values that the wanted one has not.
     pub(crate) fn rearrange(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
-        let columns = self.sources.iter().zip(self.schema.fields());
-        let columns = columns.map(|(source, field)| -> Result<ArrayRef> {
+        let columns = self.sources.iter().zip(self.schema.fields()).enumerate();
+        let columns = columns.map(|(i, (source, field))| -> Result<ArrayRef> {
             match source {
-                Some(column) => adapt(batch.column(*column), field.data_type()).map_err(|e| {
-                    e.at(format!("column `{}`", field.name())).with_condition(self.mismatch)
-                }),
+                Some(column) => adapt(batch.column(*column), field.data_type(), self.misfit)
+                    .map_err(|e| {
+                        e.at(format!("column `{}`", field.name())).with_condition(self.mismatch)
+                    }),
+                None if self.rescued == Some(i) => self.rescue(batch),
                 None => Ok(new_null_array(field.data_type(), rows)),
             }
         });
@@ -147,6 +206,29 @@ impl Located {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }
+
+    fn rescue(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for (field, at, wanted) in &self.parts {
+            if let Some(rest) = rescue::rest(batch.column(*at), wanted.as_ref())? {
+                let data_type = rest.data_type().clone();
+                parts.push((Arc::new(Field::new(field.name(), data_type, true)), rest));
+            }
+        }
+        rescue::column(&parts, batch.num_rows(), &self.place)
+    }
+}
+
+/// The rows with their numbers in the file, from `first` on, as a column after all others.
+pub(crate) fn numbered(batch: &RecordBatch, first: u64) -> Result<RecordBatch> {
+    let field = Arc::new(Field::new(ROW_INDEX, DataType::Int64, true));
+    let fields = batch.schema_ref().fields().iter().cloned().chain([field]);
+    let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
+    let first = i64::try_from(first).unwrap_or(i64::MAX);
+    let numbers = Int64Array::from_iter_values((first..).take(batch.num_rows()));
+    let mut columns = batch.columns().to_vec();
+    columns.push(Arc::new(numbers));
+    Ok(RecordBatch::try_new(schema, columns)?)
 }
 
 /// Where each wanted column is in the file: by name, and if no name is the same and case does not

@@ -113,6 +113,12 @@ impl JsonOptions {
         self.unknown = unknown.clone();
     }
 
+    /// Gives malformed records to another column; `false` if they are not wanted in any.
+    pub(crate) fn set_corrupt_column(&mut self, name: &str) -> bool {
+        self.corrupt = name.to_owned();
+        self.mode == Mode::Permissive
+    }
+
     /// The column that takes malformed records.
     pub(crate) fn corrupt_column(&self) -> &str {
         &self.corrupt

@@ -1,6 +1,6 @@
 //! Parquet files: row groups by the bytes where they start.
 
-use super::columns::Wanted;
+use super::columns::{Wanted, numbered};
 use crate::BATCH_ROWS;
 use crate::file::{PlannedFile, later};
 use arrow::datatypes::SchemaRef;
@@ -33,8 +33,10 @@ pub(crate) fn open(file: PlannedFile, range: Range<u64>, wanted: Wanted) -> RowS
         let builder = ParquetRecordBatchStreamBuilder::new_with_options(Reader(file), plain())
             .await
             .map_err(failed)?;
+        let counts = wanted.numbered;
         let columns = wanted.find(builder.schema().fields(), &place)?;
         let groups = groups(builder.metadata(), &range);
+        let mut next = first_row(builder.metadata(), &groups);
         let mask = ProjectionMask::roots(builder.parquet_schema(), columns.roots.iter().copied());
         let rows = builder
             .with_row_groups(groups)
@@ -42,8 +44,12 @@ pub(crate) fn open(file: PlannedFile, range: Range<u64>, wanted: Wanted) -> RowS
             .with_batch_size(BATCH_ROWS)
             .build()
             .map_err(failed)?;
-        let rows =
-            rows.map(move |batch| columns.rearrange(&batch.map_err(|e| self::failed(e, &place))?));
+        let rows = rows.map(move |batch| {
+            let batch = columns.rearrange(&batch.map_err(|e| self::failed(e, &place))?)?;
+            let first = next;
+            next += batch.num_rows() as u64;
+            if counts { numbered(&batch, first) } else { Ok(batch) }
+        });
         Ok(rows.boxed())
     })
 }
@@ -61,6 +67,13 @@ fn groups(metadata: &ParquetMetaData, range: &Range<u64>) -> Vec<usize> {
         group.columns().first().map_or(0, |column| column.byte_range().0)
     };
     (0..metadata.num_row_groups()).filter(|group| range.contains(&start(*group))).collect()
+}
+
+/// The number in its file of the first row of `groups`.
+fn first_row(metadata: &ParquetMetaData, groups: &[usize]) -> u64 {
+    let before = 0..groups.first().copied().unwrap_or(0);
+    let rows = before.map(|group| metadata.row_group(group).num_rows());
+    rows.fold(0u64, |sum, rows| sum.saturating_add(u64::try_from(rows).unwrap_or(0)))
 }
 
 /// The schema of a file, as it is written.

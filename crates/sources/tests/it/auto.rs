@@ -5,7 +5,7 @@ use fluvial_core::Source;
 use fluvial_sim::Disk;
 use fluvial_sources::FileFormat;
 
-fn columns(query: &Query) -> String {
+pub(crate) fn columns(query: &Query) -> String {
     let schema = query.source.schema();
     let field = |f: &arrow::datatypes::FieldRef| {
         format!("{} {}", f.name(), fluvial_core::ddl::ddl_name(f.data_type()))
@@ -15,7 +15,7 @@ fn columns(query: &Query) -> String {
 
 /// Runs until nothing is left, starting again where the query stops for a new schema; the rows,
 /// and how often it started again.
-fn run(query: &mut Query, spec: &Spec) -> (Vec<String>, u32) {
+pub(crate) fn run(query: &mut Query, spec: &Spec) -> (Vec<String>, u32) {
     let (mut rows, mut starts) = (Vec::new(), 0);
     loop {
         match query.batch() {
@@ -271,18 +271,6 @@ fn only_the_tail_is_listed_where_that_is_safe() {
 }
 
 #[test]
-fn files_that_are_done_with_are_moved() {
-    let disk = Disk::new();
-    file(&disk, "a", 1, 1);
-    let spec =
-        given().option("cleanSource", "MOVE").option("cleanSource.moveDestination", "sim:///done");
-    let mut query = Query::start(&disk, &spec).unwrap();
-    assert_eq!(query.batch().unwrap().unwrap(), ["v=1"]);
-    query.release(0).unwrap();
-    assert!(disk.paths().iter().any(|path| path.ends_with("done/in/a")), "{:?}", disk.paths());
-}
-
-#[test]
 fn what_cannot_be_is_refused_by_name() {
     let disk = Disk::new();
     file(&disk, "a", 1, 1);
@@ -291,7 +279,7 @@ fn what_cannot_be_is_refused_by_name() {
         (error.condition().unwrap_or_default().to_owned(), error.message().to_owned())
     };
     for name in
-        ["useNotifications", "backfillInterval", "cleanSource.retentionDuration", "latestFirst"]
+        ["useManagedFileEvents", "fetchParallelism", "queueUrl", "clientSecret", "latestFirst"]
     {
         let (condition, message) = refused(&given().option(name, "true"));
         assert_eq!(condition, "OPTION_NOT_SUPPORTED");
@@ -303,8 +291,13 @@ fn what_cannot_be_is_refused_by_name() {
     assert_eq!(refused(&bad).0, "INVALID_OPTION_VALUE");
     let near = given().option("allowOverwrite", "true");
     assert!(refused(&near).1.contains("allowOverwrites"));
-    let parquet = given().format(FileFormat::Parquet).option("rescuedDataColumn", "r");
-    assert_eq!(refused(&parquet).0, "OPTION_NOT_SUPPORTED");
+    let text = given().format(FileFormat::Text).option("rescuedDataColumn", "r");
+    assert_eq!(refused(&text).0, "OPTION_NOT_SUPPORTED");
+    let told = given().option("useNotifications", "true");
+    assert_eq!(refused(&told).0, "NOTIFICATIONS_NOT_AVAILABLE");
+    let soon =
+        given().option("cleanSource", "DELETE").option("cleanSource.retentionDuration", "6 days");
+    assert_eq!(refused(&soon).0, "INVALID_OPTION_VALUE");
     let number = Spec { auto: true, ..Spec::json("r INT") }.option("rescuedDataColumn", "r");
     assert_eq!(refused(&number).0, "INVALID_RESCUED_DATA_TYPE");
 }

@@ -1,6 +1,6 @@
 //! The laws of sources, stamped on every source.
 
-use crate::query::Spec;
+use crate::query::{Names, Spec};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -36,7 +36,10 @@ impl Files {
 #[async_trait]
 impl SourceWorld for Files {
     async fn open(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn Source> {
-        let place = FilePlace::new(store.clone(), "sim:///", "in").unwrap();
+        let mut place = FilePlace::new(store.clone(), "sim:///", "in").unwrap();
+        if self.spec.names {
+            place = place.with_names(Arc::new(Names(store.clone())));
+        }
         let source = FileSource::builder(place, self.spec.format)
             .schema(parse_ddl(SCHEMA).unwrap())
             .options(Options::new(self.spec.options.clone()))
@@ -86,6 +89,11 @@ fluvial_conformance::source!(auto_loader, |disk: &Disk| {
 fluvial_conformance::source!(auto_loader_that_rescues, |disk: &Disk| {
     let spec = Spec { auto: true, ..Spec::json("") };
     Files::world(disk, spec.option("schemaEvolutionMode", "rescue"))
+});
+
+fluvial_conformance::source!(auto_loader_by_names, |disk: &Disk| {
+    let spec = Spec { auto: true, names: true, ..Spec::json("") };
+    Files::world(disk, spec)
 });
 
 /// Seconds of a virtual clock.

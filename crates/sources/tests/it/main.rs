@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used)]
 
 mod auto;
+mod bad_records;
 mod cases;
 mod cleaning;
 #[cfg(all(feature = "avro", feature = "orc"))]
 mod containers;
+mod discovery;
+mod evolution;
 mod faults;
 mod formats;
 mod laws;
 mod local;
+mod mutations;
 mod options;
 mod query;
 mod refusals;

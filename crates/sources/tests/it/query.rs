@@ -7,10 +7,28 @@ use fluvial_core::ddl::parse_ddl;
 use fluvial_core::{
     BatchId, Frontier, Offset, Options, PlanRequest, Result, RunId, Source, SourceRange,
 };
-use fluvial_sim::{Disk, Process, block_on};
-use fluvial_sources::{FileFormat, FilePlace, FileSource};
+use fluvial_sim::{Disk, Process, VirtualClock, block_on};
+use fluvial_sources::{FileFormat, FilePlace, FileSource, FolderNames, ListNames, NewsInProcess};
 use futures::TryStreamExt;
+use object_store::ObjectStore;
 use object_store::path::Path;
+use std::sync::Arc;
+
+/// The names in a folder of the simulated disk.
+#[derive(Debug)]
+pub(crate) struct Names(pub(crate) Arc<dyn ObjectStore>);
+
+#[async_trait::async_trait]
+impl ListNames for Names {
+    async fn list_names(&self, folder: &Path) -> Result<FolderNames> {
+        let level = self.0.list_with_delimiter(Some(folder)).await?;
+        let name = |path: &Path| path.filename().unwrap_or_default().to_owned();
+        Ok(FolderNames {
+            files: level.objects.iter().map(|meta| name(&meta.location)).collect(),
+            folders: level.common_prefixes.iter().map(name).collect(),
+        })
+    }
+}
 
 /// How the source is made.
 #[derive(Debug, Clone)]
@@ -21,6 +39,10 @@ pub(crate) struct Spec {
     pub(crate) options: Vec<(String, String)>,
     pub(crate) metadata: bool,
     pub(crate) auto: bool,
+    pub(crate) clock: Option<Arc<VirtualClock>>,
+    pub(crate) news: Option<Arc<NewsInProcess>>,
+    /// Whether the store gives names without files.
+    pub(crate) names: bool,
 }
 
 impl Spec {
@@ -32,6 +54,9 @@ impl Spec {
             options: Vec::new(),
             metadata: false,
             auto: false,
+            clock: None,
+            news: None,
+            names: false,
         }
     }
 
@@ -56,7 +81,10 @@ impl Spec {
     }
 
     pub(crate) async fn open(&self, process: &Process) -> Result<FileSource> {
-        let place = FilePlace::new(process.store(), "sim:///", &self.path)?;
+        let mut place = FilePlace::new(process.store(), "sim:///", &self.path)?;
+        if self.names {
+            place = place.with_names(Arc::new(Names(process.store())));
+        }
         let mut builder = FileSource::builder(place, self.format)
             .options(Options::new(self.options.clone()))
             .log(process.store(), Path::from("checkpoint/sources/s"));
@@ -71,7 +99,13 @@ impl Spec {
             builder = builder.schema_versions(process.store(), Path::from("schema"));
         }
         if self.metadata {
-            builder = builder.with_metadata_column();
+            builder = builder.with_metadata_column().with_row_index();
+        }
+        // A cloudFiles that deletes keeps files for a while: that takes a clock.
+        let clock = self.clock.clone().unwrap_or_else(|| Arc::new(VirtualClock::at(0)));
+        builder = builder.clock(clock);
+        if let Some(news) = &self.news {
+            builder = builder.notifications(news.clone());
         }
         builder.open().await
     }
@@ -125,6 +159,15 @@ impl Query {
         rows(&self.source, range)
     }
 
+    /// The rows of some columns.
+    pub(crate) fn read_columns(
+        &self,
+        range: &SourceRange,
+        columns: &[usize],
+    ) -> Result<Vec<String>> {
+        rows_of(&self.source, range, Some(columns))
+    }
+
     /// One batch: its rows.
     pub(crate) fn batch(&mut self) -> Result<Option<Vec<String>>> {
         let Some(range) = self.plan(None)? else { return Ok(None) };
@@ -150,12 +193,24 @@ impl Query {
 
 /// The rows of a range as `name=value ...`, nulls left out.
 pub(crate) fn rows(source: &FileSource, range: &SourceRange) -> Result<Vec<String>> {
+    rows_of(source, range, None)
+}
+
+fn rows_of(
+    source: &FileSource,
+    range: &SourceRange,
+    columns: Option<&[usize]>,
+) -> Result<Vec<String>> {
     let mut batches: Vec<RecordBatch> = Vec::new();
     for split in &range.splits {
-        let stream = source.read(range, split, None)?;
+        let stream = source.read(range, split, columns)?;
         batches.extend(block_on(stream.try_collect::<Vec<_>>())?);
     }
-    let whole = concat_batches(&source.schema(), &batches)?;
+    let schema = match columns {
+        Some(columns) => Arc::new(source.schema().project(columns)?),
+        None => source.schema(),
+    };
+    let whole = concat_batches(&schema, &batches)?;
     let row = |row: usize| {
         let fields = whole.schema_ref().fields().iter().zip(whole.columns());
         let shown = fields.filter(|(_, column)| !column.is_null(row)).map(|(field, column)| {

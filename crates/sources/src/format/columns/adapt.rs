@@ -11,28 +11,70 @@ use fluvial_core::ddl::ddl_name;
 use fluvial_core::{Error, Result};
 use std::sync::Arc;
 
+/// What becomes of values that could change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Misfit {
+    /// They are an error.
+    Refused,
+    /// They are null here: somebody else keeps them.
+    Null,
+}
+
+/// Whether [`adapt`] keeps every value.
+pub(super) fn fits(found: &DataType, wanted: &DataType) -> bool {
+    match (found, wanted) {
+        _ if found == wanted => true,
+        (DataType::Struct(found), DataType::Struct(wanted)) => wanted.iter().all(|field| {
+            let same = found.iter().find(|f| f.name() == field.name());
+            same.is_none_or(|same| fits(same.data_type(), field.data_type()))
+        }),
+        (DataType::List(found), DataType::List(wanted)) => {
+            fits(found.data_type(), wanted.data_type())
+        }
+        (DataType::Map(found, _), DataType::Map(wanted, _)) => {
+            match (found.data_type(), wanted.data_type()) {
+                (DataType::Struct(found), DataType::Struct(wanted)) => {
+                    let mut pairs = found.iter().zip(wanted);
+                    pairs.all(|(found, wanted)| fits(found.data_type(), wanted.data_type()))
+                }
+                _ => false,
+            }
+        }
+        _ => keeps_values(found, wanted),
+    }
+}
+
 /// The values of `array` as a `wanted`.
 ///
 /// # Errors
 ///
-/// `Invalid` if some value could change.
-pub(super) fn adapt(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+/// `Invalid` if some value could change, and that is refused.
+pub(super) fn adapt(array: &ArrayRef, wanted: &DataType, misfit: Misfit) -> Result<ArrayRef> {
     if array.data_type() == wanted {
         return Ok(array.clone());
     }
     match (array.data_type(), wanted) {
-        (DataType::Struct(_), DataType::Struct(fields)) => structure(array.as_struct(), fields),
+        (DataType::Struct(_), DataType::Struct(fields)) => {
+            structure(array.as_struct(), fields, misfit)
+        }
         (DataType::List(_), DataType::List(item)) => {
             let list = array.as_list::<i32>();
-            let items = adapt(list.values(), item.data_type())?;
+            let items = adapt(list.values(), item.data_type(), misfit)?;
             let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
             Ok(Arc::new(ListArray::try_new(item.clone(), offsets, items, nulls)?))
         }
-        (DataType::Map(..), DataType::Map(entries, _)) => map(array.as_map(), entries),
+        // A key cannot be null.
+        (DataType::Map(..), DataType::Map(..))
+            if misfit == Misfit::Null && !fits(array.data_type(), wanted) =>
+        {
+            Ok(new_null_array(wanted, array.len()))
+        }
+        (DataType::Map(..), DataType::Map(entries, _)) => map(array.as_map(), entries, misfit),
         (found, wanted) if keeps_values(found, wanted) => {
             let options = CastOptions { safe: false, format_options: FormatOptions::default() };
             Ok(cast_with_options(array, wanted, &options)?)
         }
+        (_, wanted) if misfit == Misfit::Null => Ok(new_null_array(wanted, array.len())),
         (found, wanted) => Err(mismatch(found, wanted)),
     }
 }
@@ -45,10 +87,11 @@ fn mismatch(found: &DataType, wanted: &DataType) -> Error {
     ))
 }
 
-fn structure(array: &StructArray, wanted: &Fields) -> Result<ArrayRef> {
+fn structure(array: &StructArray, wanted: &Fields, misfit: Misfit) -> Result<ArrayRef> {
     let column = |field: &FieldRef| match array.column_by_name(field.name()) {
         Some(column) => {
-            adapt(column, field.data_type()).map_err(|e| e.at(format!("field `{}`", field.name())))
+            let adapted = adapt(column, field.data_type(), misfit);
+            adapted.map_err(|e| e.at(format!("field `{}`", field.name())))
         }
         None => Ok(new_null_array(field.data_type(), array.len())),
     };
@@ -58,13 +101,13 @@ fn structure(array: &StructArray, wanted: &Fields) -> Result<ArrayRef> {
     Ok(Arc::new(made))
 }
 
-fn map(array: &MapArray, wanted: &FieldRef) -> Result<ArrayRef> {
+fn map(array: &MapArray, wanted: &FieldRef, misfit: Misfit) -> Result<ArrayRef> {
     let DataType::Struct(fields) = wanted.data_type() else {
         return Err(mismatch(array.data_type(), wanted.data_type()));
     };
     // Writers name keys and values as they like: their order tells.
     let columns = array.entries().columns().iter().zip(fields);
-    let columns = columns.map(|(column, field)| adapt(column, field.data_type()));
+    let columns = columns.map(|(column, field)| adapt(column, field.data_type(), misfit));
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let entries = StructArray::try_new(fields.clone(), columns, None)?;
     let (offsets, nulls) = (array.offsets().clone(), array.nulls().cloned());
@@ -124,7 +167,7 @@ mod tests {
     use fluvial_core::ddl::parse_type;
 
     fn shown(array: ArrayRef, wanted: &str) -> Result<String> {
-        let adapted = adapt(&array, &parse_type(wanted)?)?;
+        let adapted = adapt(&array, &parse_type(wanted)?, Misfit::Refused)?;
         assert_eq!(adapted.data_type(), &parse_type(wanted)?);
         let cells = (0..adapted.len())
             .map(|i| arrow::util::display::array_value_to_string(&adapted, i).unwrap());

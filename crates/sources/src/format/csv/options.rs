@@ -149,6 +149,12 @@ impl CsvOptions {
         })
     }
 
+    /// Gives malformed records to another column; `false` if they are not wanted in any.
+    pub(crate) fn set_corrupt_column(&mut self, name: &str) -> bool {
+        self.corrupt = name.to_owned();
+        self.mode == Mode::Permissive
+    }
+
     /// Says what becomes of columns that the schema has not, and whether names have a case.
     pub(crate) fn set_unknown(&mut self, unknown: &Unknown, insensitive: bool) {
         if self.header == Header::ByNameIfSame {
