@@ -57,7 +57,19 @@ pub(crate) const GRAPH: &[Rule] = &[
     rule("oracle", &["fluvial"], &[]),
     rule(
         "testing",
-        &["checkpoint", "core", "fluvial", "sim", "sinks", "state-memory"],
+        &[
+            "checkpoint",
+            "core",
+            "engine",
+            "fluvial",
+            "operators",
+            "sim",
+            "sinks",
+            "sources",
+            "state",
+            "state-lsm",
+            "state-memory",
+        ],
         &["conformance"],
     ),
 ];

@@ -1,4 +1,4 @@
-//! The chores of this repository: test, ci, tidy, sim, kills, s3, kafka, demo, peers and oracle.
+//! The chores of this repository: test, ci, tidy, sim, mutants, kills, soak, s3, kafka, demo, peers and oracle.
 //!
 //! It depends on nothing of ours, so that it builds in a moment; what needs the library is a
 //! crate that it runs.
@@ -7,8 +7,10 @@ mod ci;
 mod conditions;
 mod graph;
 mod kafka;
+mod mutants;
 mod peers;
 mod s3;
+mod soak;
 mod tidy;
 mod traps;
 
@@ -23,10 +25,16 @@ cargo xtask <command>
   ci               everything that must hold before a change lands
   tidy             the rules that the compiler cannot check
   small-crates     what people use alone has no heavy dependencies
-  sim [--minutes N] [--seed S] [--query NAME] [--schedule TEXT]
-                   simulates crashes, faults and rivals of queries of every kind, and random ones
+  sim [--minutes N] [--seed S] [--schedules N] [--query NAME] [--schedule TEXT] [--release]
+                   simulates crashes, faults and rivals of queries of every kind, and random ones;
+                   with --schedules so many of each kind of operator on each state backend
   own-pipeline     a crate outside of the workspace that tests its own processor and sink
+  mutants [PACKAGE]
+                   breaks the product a little, one change at a time: tests have to notice
   kills [N]        kills the program N times (a hundred) in the middle of the clickstream job
+  soak [--kills N] [--seed S] [--jobs A,B]
+                   kills, stops and doubles the program in three jobs, on disk and S3, and lets other
+                   readers compare (500)
   s3               checkpoints and tables on S3, if a server can be had (moto, from PyPI)
   kafka up|down    a broker of Apache Kafka on this machine (a JDK, and Maven for its jars)
   kafka test [..]  the tests of the Kafka crate, on such a broker if it can be had
@@ -49,6 +57,8 @@ fn main() -> ExitCode {
         "sim" => simulate(&refs(&rest)),
         "own-pipeline" => own_pipeline(),
         "kills" => kills(&rest),
+        "mutants" => mutants::run(&rest),
+        "soak" => soak::run(&rest),
         "s3" => s3::run(),
         "kafka" => kafka::run(&rest),
         "bench" => bench(&rest),
@@ -89,8 +99,13 @@ fn test(rest: &[String]) -> Result<()> {
 
 /// Whole queries in worlds that break them.
 fn simulate(rest: &[&str]) -> Result<()> {
-    let run = ["run", "--quiet", "--package", "fluvial-testing", "--bin", "simulate", "--"];
-    cargo(&[run.as_slice(), rest].concat())
+    let mut run = vec!["run", "--quiet", "--package", "fluvial-testing", "--bin", "simulate"];
+    if rest.contains(&"--release") {
+        run.push("--release");
+    }
+    run.push("--");
+    run.extend(rest.iter().filter(|word| **word != "--release"));
+    cargo(&run)
 }
 
 /// A crate outside of the workspace that tests parts of its own, as users do. It shares what is

@@ -38,7 +38,7 @@ fn delta() -> Result<()> {
 }
 
 /// A Python of our own with the packages; `None`, after saying why, if there cannot be one.
-fn environment(folder: &Path) -> Result<Option<PathBuf>> {
+pub(crate) fn environment(folder: &Path) -> Result<Option<PathBuf>> {
     let python = folder.join("bin/python");
     if !python.is_file() && !succeeds(Command::new("python3").args(["-m", "venv"]).arg(folder)) {
         return skipped("python3 with its module venv");
@@ -56,11 +56,11 @@ fn succeeds(command: &mut Command) -> bool {
 }
 
 fn skipped(missing: &str) -> Result<Option<PathBuf>> {
-    println!("peers delta: SKIPPED, nothing was compared: this needs {missing}");
+    println!("SKIPPED, nothing was compared: this needs {missing}");
     Ok(None)
 }
 
 /// Where cargo builds.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

@@ -1,20 +1,30 @@
 //! Drops events that came twice within two hours.
 //!
 //! ```text
-//! cargo run -p fluvial --example drop_duplicates [folder]
+//! cargo run -p fluvial --example drop_duplicates [folder [place [setting=value ..]]]
 //! ```
 //!
 //! `folder` holds Parquet files of `id`, `event_time` and `v`; without one some are made. What is
-//! left goes to `out`, and the progress of every batch is printed. `benches/beside_spark` measures
-//! this program.
+//! left goes to `out`, here or below `place`, and the progress of every batch is printed.
+//! `benches/beside_spark` measures this program, and `cargo xtask soak` kills it.
 
 use fluvial::Result;
 use fluvial::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// The query, run to the end of its input: two files a batch, two partitions of state.
-async fn drop_duplicates(folder: &Path, out: &Path) -> Result<StreamingQuery> {
-    let session = Session::builder().base_dir(out).config("state.partitions", 2).build()?;
+/// The query, run to the end of its input: two files a batch, two partitions of state. Checkpoint
+/// and output lie below `place`, a folder or a URL.
+async fn drop_duplicates(
+    folder: &Path,
+    out: &Path,
+    place: &str,
+    settings: &[String],
+) -> Result<StreamingQuery> {
+    let mut builder = Session::builder().base_dir(out).config("state.partitions", 2);
+    for (name, value) in settings.iter().filter_map(|setting| setting.split_once('=')) {
+        builder = builder.config(name, value);
+    }
+    let session = builder.build()?;
     let events = session
         .read_stream()
         .format("parquet")
@@ -28,8 +38,8 @@ async fn drop_duplicates(folder: &Path, out: &Path) -> Result<StreamingQuery> {
         .write_stream()?
         .format("parquet")
         .trigger(Trigger::AvailableNow)
-        .option("checkpointLocation", "checkpoint")
-        .start_at("out")
+        .option("checkpointLocation", format!("{place}checkpoint"))
+        .start_at(format!("{place}out"))
         .await?;
     query.await_termination().await?;
     Ok(query)
@@ -51,14 +61,17 @@ async fn some_events(folder: &Path) -> Result<()> {
 async fn main() -> Result<()> {
     let out = std::env::current_dir()
         .map_err(|e| fluvial::Error::invalid(format!("there is no folder to work in: {e}")))?;
-    let folder = match std::env::args().nth(1) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let folder = match arguments.first() {
         Some(folder) => PathBuf::from(folder),
         None => {
             some_events(&out).await?;
             out.join("in")
         }
     };
-    let query = drop_duplicates(&folder, &out).await?;
+    let place = arguments.get(1).map_or_else(String::new, |place| format!("{place}/"));
+    let settings = arguments.get(2..).unwrap_or_default();
+    let query = drop_duplicates(&folder, &out, &place, settings).await?;
     for progress in query.recent_progress() {
         println!("{}", progress.json());
     }

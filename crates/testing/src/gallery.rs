@@ -1,6 +1,9 @@
 //! Queries of every kind with their inputs: what Fluvial's own simulations run.
 
+use crate::backend::Backend;
+use crate::bounded_rate::BoundedRate;
 use crate::input::Input;
+use crate::kinds::Tally;
 use crate::output::Output;
 use crate::query::{Query, Start};
 use fluvial::arrow::array::{Int64Array, RecordBatch, StringArray};
@@ -30,7 +33,7 @@ const SALES: &str = "STREAM read_files('sim://world/in/sales', format => 'json',
 /// Every query of the gallery.
 pub fn all() -> Vec<(Query, Input)> {
     let of = |query: Query| (query, events());
-    vec![
+    let mut all = vec![
         of(stateless()),
         of(stateless().named("stateless-delta").output(Output::Delta)),
         of(stateless().named("stateless-each-batch").output(Output::EachBatch)),
@@ -47,10 +50,29 @@ pub fn all() -> Vec<(Query, Input)> {
         of(chain()),
         of(union()),
         of(processor()),
+        of(timers()),
         (inner_join(), both()),
         (left_join(), both()),
+        (join("right-join", "RIGHT"), both()),
+        (join("full-join", "FULL"), both()),
+        (semi_join(), both()),
         (rows(), pushed()),
-    ]
+        (rate(), pushed()),
+    ];
+    // With the other backend what has state, without its other outputs.
+    let stateless = ["stateless", "stateless-delta", "stateless-each-batch", "rate"];
+    let again = all.iter().filter(|(query, _)| {
+        let name = query.name();
+        !stateless.contains(&name) && (name == "tumbling-delta" || !name.ends_with("-delta"))
+    });
+    let again: Vec<_> = again
+        .map(|(query, input)| {
+            let name = format!("{}-lsm", query.name());
+            (query.clone().named(name).backend(Backend::Lsm), input.clone())
+        })
+        .collect();
+    all.extend(again);
+    all
 }
 
 /// The query of this name.
@@ -63,7 +85,7 @@ fn time(seconds: u32) -> String {
 }
 
 /// A file of the given rows: id, page, seconds, value.
-fn event_file(rows: &[(u32, &str, u32, u32)]) -> String {
+pub(crate) fn event_file(rows: &[(u32, &str, u32, u32)]) -> String {
     let mut text = String::new();
     for (id, page, seconds, v) in rows {
         let at = time(*seconds);
@@ -86,12 +108,14 @@ pub fn events() -> Input {
         .file("in/events/5.json", file(&[(99, "/end", 1800, 0)]))
 }
 
+/// A sale as a line of a file.
+pub(crate) fn sale(item: &str, seconds: u32, price: u32) -> String {
+    let sold = time(seconds);
+    format!("{{\"item\":\"{item}\",\"sold\":\"{sold}\",\"price\":{price}}}\n")
+}
+
 /// Events, and sales of some of them.
 pub fn both() -> Input {
-    let sale = |item: &str, seconds, price| {
-        let sold = time(seconds);
-        format!("{{\"item\":\"{item}\",\"sold\":\"{sold}\",\"price\":{price}}}\n")
-    };
     let mut input = events();
     let files = [
         ("in/sales/0.json", sale("/a", 3, 10) + &sale("/b", 8, 20)),
@@ -221,6 +245,33 @@ pub fn left_join() -> Query {
     join("left-join", "LEFT")
 }
 
+/// Events that a sale follows, once each.
+pub fn semi_join() -> Query {
+    let text = format!(
+        "SELECT e.id, e.page, e.at FROM {EVENTS} AS e LEFT SEMI JOIN {SALES} AS s \
+         ON e.page = s.item AND s.sold BETWEEN e.at AND e.at + INTERVAL 10 SECONDS"
+    );
+    // Whether a row that matched is stored depends on whether both came in one batch.
+    Query::sql("semi-join", text).cut(crate::Cut::Fixed)
+}
+
+/// A processor with timers of event time.
+pub fn timers() -> Query {
+    Query::new("timers", |start| async move {
+        let text = format!("SELECT id, page, at, unix_millis(at) AS ms FROM {EVENTS}");
+        let text = text.replace("{limit}", &start.limit().to_string());
+        let grouped = start.session().sql(&text).await?.group_by(vec![col("page")]);
+        let told = grouped.transform_with_state(
+            Tally::default(),
+            "page STRING, number BIGINT, id BIGINT",
+            TimeMode::EventTime,
+            OutputMode::Append,
+        )?;
+        told.write_stream()
+    })
+    .cut(crate::Cut::Fixed)
+}
+
 /// Counts the values of each page.
 #[derive(Default)]
 struct Counts {
@@ -277,6 +328,15 @@ fn counted(start: &Start) -> Result<DataStreamWriter> {
     let rows = start.session().read_stream().name("rows").source(start.rows("rows")?)?;
     let totals = rows.group_by(vec![col("page")]).agg(vec![sum(col("v")).alias("total")])?;
     totals.write_stream()
+}
+
+/// Rows of a rate source, ten a batch, for as long as rows were pushed beside it: without an end it
+/// has as many as there are runs.
+pub fn rate() -> Query {
+    Query::new("rate", |start| async move {
+        let source = Arc::new(BoundedRate::new(start.rows("rows")?)?);
+        start.session().read_stream().name("rate").source(source)?.write_stream()
+    })
 }
 
 /// What [`rows`] reads.

@@ -1,14 +1,16 @@
 //! Random valid queries over random schemas and inputs.
 
+use crate::backend::Backend;
 use crate::input::Input;
 use crate::output::Output;
-use crate::query::Query;
+use crate::query::{Cut, Query};
 use fluvial::OutputMode;
 use fluvial_sim::Rng;
 use std::fmt::Write;
 
 /// The delay of every watermark, in seconds, and by how much a random event is older at most than
-/// the newest before it: no row is late, so that batches may be cut in any way.
+/// the newest before it: no row is late, so that batches may be cut in any way. Where rows are late
+/// they are not.
 const DELAY_S: u64 = 10;
 
 /// A column of the random schema.
@@ -36,17 +38,21 @@ fn value(rng: &mut Rng, kind: &str) -> String {
     }
 }
 
-/// A random query and an input for it.
+/// A random query and an input for it: on either backend, a fifth of them with late rows.
 pub fn random_query(seed: u64) -> (Query, Input) {
     let mut rng = Rng::new(seed ^ 0x5eed_0f9e);
     let columns: Vec<Column> = (0..2 + rng.below(3))
         .map(|i| Column { name: format!("c{i}"), kind: KINDS[rng.index(KINDS.len())] })
         .collect();
-    let input = random_input(&mut rng, &columns);
-    (random_plan(&mut rng, seed, &columns), input)
+    let late = rng.chance(20);
+    let input = random_input(&mut rng, &columns, late);
+    let query = random_plan(&mut rng, seed, &columns);
+    let query = if late { query.cut(Cut::Fixed) } else { query };
+    let backend = if rng.chance(50) { Backend::Lsm } else { Backend::Memory };
+    (query.backend(backend), input)
 }
 
-fn random_input(rng: &mut Rng, columns: &[Column]) -> Input {
+fn random_input(rng: &mut Rng, columns: &[Column], late: bool) -> Input {
     let mut input = Input::new();
     let (waves, mut newest, mut number) = (1 + rng.below(3), 60, 0);
     for wave in 0..waves {
@@ -57,7 +63,8 @@ fn random_input(rng: &mut Rng, columns: &[Column]) -> Input {
             let mut text = String::new();
             for _ in 0..1 + rng.below(5) {
                 newest += rng.below(8);
-                let at_s = newest - rng.below(DELAY_S);
+                let behind = if late && rng.chance(30) { 6 * DELAY_S } else { DELAY_S };
+                let at_s = newest - rng.below(behind);
                 row(rng, &mut text, columns, at_s);
             }
             input = input.file(format!("in/{number}.json"), text);

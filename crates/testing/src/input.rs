@@ -8,6 +8,8 @@ use fluvial::arrow::array::RecordBatch;
 #[derive(Debug, Clone, Default)]
 pub struct Input {
     pub(crate) waves: Vec<Wave>,
+    /// How many of the last waves are worked off in peace.
+    pub(crate) quiet: usize,
 }
 
 /// What arrives at once.
@@ -20,7 +22,7 @@ pub(crate) struct Wave {
 impl Input {
     /// One wave, empty so far.
     pub fn new() -> Self {
-        Self { waves: vec![Wave::default()] }
+        Self { waves: vec![Wave::default()], quiet: 0 }
     }
 
     fn last(&mut self) -> &mut Wave {
@@ -43,6 +45,20 @@ impl Input {
     pub fn rows(mut self, name: impl Into<String>, rows: RecordBatch) -> Self {
         self.last().rows.push((name.into(), rows));
         self
+    }
+
+    /// Goes on to a wave that nothing disturbs: the last ones, hours apart, file by file. Then what
+    /// is left over is accounted for object by object. Three files in each of two such waves let
+    /// cleaning come to its end.
+    #[must_use]
+    pub fn then_quietly(mut self) -> Self {
+        self.quiet += 1;
+        self.then()
+    }
+
+    /// Whether nothing disturbs the wave.
+    pub(crate) fn is_quiet(&self, wave: usize) -> bool {
+        self.quiet > 0 && wave + self.quiet >= self.waves.len()
     }
 
     /// Goes on to the next wave.

@@ -29,14 +29,19 @@
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/src/testing.md")]
 mod book {}
+mod backend;
+mod bounded_rate;
 mod check;
 mod coverage;
 pub mod gallery;
+mod garbage;
 mod generate;
 mod input;
+pub mod kinds;
 mod life;
 mod oracle;
 mod output;
+mod parts;
 mod query;
 mod schedule;
 mod shrink;
@@ -44,13 +49,15 @@ mod simulation;
 mod trace;
 mod world;
 
+pub use backend::Backend;
 pub use check::{Failure, Report, check};
 pub use coverage::Coverage;
 pub use fluvial_sim as sim;
 pub use generate::random_query;
 pub use input::Input;
 pub use output::Output;
+pub use parts::{Ground, Parts};
 pub use query::{Cut, Query, Start};
-pub use schedule::{Life, RunPlan, Schedule};
-pub use simulation::{Outcome, Simulation, Violation};
+pub use schedule::{Life, OldFiles, RunPlan, Schedule};
+pub use simulation::{Outcome, Simulation, Violation, aside};
 pub use world::World;

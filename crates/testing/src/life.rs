@@ -1,7 +1,8 @@
 //! One life: runs of the real engine in one world, on one thread.
 
 use crate::output::{Output, table_rows};
-use crate::query::{Query, Start};
+use crate::parts::{self, Ground};
+use crate::query::{Build, Query, Start};
 use crate::schedule::{Life, RunPlan};
 use crate::world::{ROOT, World};
 use fluvial::prelude::{Session, Trigger};
@@ -85,6 +86,15 @@ async fn one(world: &World, query: &Query, run: &RunPlan, process: &Process) -> 
 
 async fn work(world: &World, query: &Query, run: &RunPlan, process: &Process) -> Result<()> {
     let store = query.wrapped(process.store());
+    let build = match query.build() {
+        Build::Parts(build) => {
+            let (world, limit) = (world.clone(), run.limit);
+            let ground = Ground { world: world.clone(), store: Arc::clone(&store), limit };
+            let parts = build(ground).await?;
+            return parts::work(&world, query, parts, run, process, store).await;
+        }
+        Build::Session(build) => build,
+    };
     let session = session(world, query, run, Arc::clone(&store))?;
     let start = Start {
         session: session.clone(),
@@ -94,7 +104,7 @@ async fn work(world: &World, query: &Query, run: &RunPlan, process: &Process) ->
         limit: run.limit,
     };
     let trigger = if run.once { Trigger::Once } else { Trigger::AvailableNow };
-    let writer = query.writer(start).await?.trigger(trigger);
+    let writer = query.writer(build.as_ref(), start).await?.trigger(trigger);
     let running = writer.option("checkpointLocation", format!("{ROOT}/checkpoint")).start().await?;
     running.await_termination().await?;
     if matches!(query.out(), Output::Table) && !process.crashed() {

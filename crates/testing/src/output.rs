@@ -90,7 +90,7 @@ impl Output {
     pub(crate) async fn rows(
         &self,
         world: &World,
-        session: &Session,
+        session: Option<&Session>,
         mode: OutputMode,
     ) -> Result<Vec<String>> {
         let store = world.disk().process().store();
@@ -98,6 +98,7 @@ impl Output {
             Self::Files => lines(&store, FOLDER).await?,
             Self::Delta => {
                 let path = format!("{ROOT}/{FOLDER}");
+                let session = session.ok_or_else(|| Error::invalid("a table needs a session"))?;
                 match session.read().delta(path).await {
                     Ok(table) => as_json(world, table, "delta").await?,
                     Err(error) if error.condition() == Some("DELTA_TABLE_NOT_FOUND") => Vec::new(),

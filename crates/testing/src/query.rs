@@ -1,10 +1,11 @@
 //! The query under test.
 
+use crate::backend::Backend;
 use crate::output::Output;
+use crate::parts::{Ground, Parts};
 use crate::world::World;
 use fluvial::{
-    DataStreamWriter, Error, MemorySource, OutputMode, Result, Session, SessionBuilder,
-    StreamingDataFrame,
+    DataStreamWriter, MemorySource, OutputMode, Result, Session, SessionBuilder, StreamingDataFrame,
 };
 use fluvial_sim::Process;
 use futures::future::BoxFuture;
@@ -56,27 +57,37 @@ impl Start {
     ///
     /// `NotFound` if the input has none.
     pub fn rows(&self, name: &str) -> Result<Arc<MemorySource>> {
-        self.world
-            .rows(name)
-            .ok_or_else(|| Error::not_found(format!("the input has no rows {name:?}")))
+        self.world.needed_rows(name)
     }
 }
 
-type Build = dyn Fn(Start) -> BoxFuture<'static, Result<DataStreamWriter>> + Send + Sync;
+pub(crate) type Write = dyn Fn(Start) -> BoxFuture<'static, Result<DataStreamWriter>> + Send + Sync;
+pub(crate) type Join = dyn Fn(Ground) -> BoxFuture<'static, Result<Parts>> + Send + Sync;
 type SetUp = dyn Fn(SessionBuilder) -> SessionBuilder + Send + Sync;
 type Around = dyn Fn(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> + Send + Sync;
+
+/// How a start of a query is made.
+#[derive(Clone)]
+pub(crate) enum Build {
+    /// By a session, as users do.
+    Session(Arc<Write>),
+    /// From parts.
+    Parts(Arc<Join>),
+}
 
 /// A query: what it computes, where its output goes, and what is known about it.
 #[derive(Clone)]
 pub struct Query {
     name: String,
-    build: Arc<Build>,
+    build: Build,
     set_up: Arc<SetUp>,
     around: Arc<Around>,
     mode: OutputMode,
     output: Output,
     cut: Option<Cut>,
     batch: Option<String>,
+    state: Option<Backend>,
+    changed: Option<Arc<Query>>,
 }
 
 impl Query {
@@ -87,17 +98,42 @@ impl Query {
         F: Fn(Start) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<DataStreamWriter>> + Send + 'static,
     {
-        Self {
-            name: name.into(),
-            build: Arc::new(move |start| -> BoxFuture<'static, Result<DataStreamWriter>> {
+        Self::built(
+            name.into(),
+            Build::Session(Arc::new(move |start| -> BoxFuture<'static, _> {
                 Box::pin(build(start))
-            }),
+            })),
+        )
+    }
+
+    /// A query of parts: a runner over sources, without SQL and without DataFusion's planning,
+    /// for operators and sources of your own, and where many schedules are wanted. Its
+    /// output is files or each batch.
+    pub fn of_parts<F, Fut>(name: impl Into<String>, build: F) -> Self
+    where
+        F: Fn(Ground) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Parts>> + Send + 'static,
+    {
+        Self::built(
+            name.into(),
+            Build::Parts(Arc::new(move |ground| -> BoxFuture<'static, _> {
+                Box::pin(build(ground))
+            })),
+        )
+    }
+
+    fn built(name: String, build: Build) -> Self {
+        Self {
+            name,
+            build,
             set_up: Arc::new(|builder: SessionBuilder| builder),
             around: Arc::new(|store: Arc<dyn ObjectStore>| store),
             mode: OutputMode::Append,
             output: Output::Files,
             cut: None,
             batch: None,
+            state: None,
+            changed: None,
         }
     }
 
@@ -138,6 +174,22 @@ impl Query {
     #[must_use]
     pub fn equals_batch(mut self, sql: impl Into<String>) -> Self {
         self.batch = Some(sql.into());
+        self
+    }
+
+    /// Which of our backends has the state, with settings that make it work hard. Without it a
+    /// session's own settings say it.
+    #[must_use]
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.state = Some(backend);
+        self
+    }
+
+    /// A query that must not go on from the checkpoint of this one: schedules try it, and it has to
+    /// be refused with `Invalid`, and to change nothing.
+    #[must_use]
+    pub fn refuses(mut self, changed: Query) -> Self {
+        self.changed = Some(Arc::new(changed));
         self
     }
 
@@ -195,11 +247,29 @@ impl Query {
     }
 
     pub(crate) fn set_up(&self, builder: SessionBuilder) -> SessionBuilder {
+        let builder = match self.state {
+            Some(backend) => builder
+                .state_backend(move |place| backend.open(place.store, place.folder, place.run)),
+            None => builder,
+        };
         (self.set_up)(builder)
     }
 
-    pub(crate) async fn writer(&self, start: Start) -> Result<DataStreamWriter> {
-        let writer = (self.build)(start.clone()).await?.output_mode(self.mode);
+    pub(crate) fn build(&self) -> &Build {
+        &self.build
+    }
+
+    pub(crate) fn state(&self) -> Option<Backend> {
+        self.state
+    }
+
+    pub(crate) fn changed(&self) -> Option<&Query> {
+        self.changed.as_deref()
+    }
+
+    /// The writer of a query that a session builds, with its output.
+    pub(crate) async fn writer(&self, build: &Write, start: Start) -> Result<DataStreamWriter> {
+        let writer = build(start.clone()).await?.output_mode(self.mode);
         Ok(self.output.attach(writer, &start))
     }
 }

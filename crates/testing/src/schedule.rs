@@ -26,6 +26,10 @@ pub struct RunPlan {
     pub crash: Option<CrashAt>,
     /// What its calls get for an answer, by step.
     pub faults: Vec<(u64, Fault)>,
+    /// Whether it is a run of the changed query, which has to be refused: see
+    /// [`Query::refuses`](crate::Query::refuses). Nothing runs where a query has no such, or has
+    /// not begun.
+    pub changed: bool,
 }
 
 impl RunPlan {
@@ -41,8 +45,21 @@ impl RunPlan {
             jump_ms: 0,
             crash: None,
             faults: Vec::new(),
+            changed: false,
         }
     }
+}
+
+/// What became of the files that had arrived before a life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OldFiles {
+    /// They are there.
+    #[default]
+    There,
+    /// What was read and committed is gone for good, as after a clean-up.
+    Cleaned,
+    /// All are gone, those that a plan names too, and come back after this life.
+    Away,
 }
 
 /// Runs that begin at once, after a wave of input has arrived.
@@ -50,14 +67,21 @@ impl RunPlan {
 pub struct Life {
     /// Waves up to this one have arrived, counting from 0.
     pub wave: usize,
+    /// What became of older input.
+    pub old: OldFiles,
     /// The runs; more than one are rivals on one checkpoint.
     pub runs: Vec<RunPlan>,
 }
 
 impl Life {
+    /// These runs, with all input.
+    pub fn of(wave: usize, runs: Vec<RunPlan>) -> Self {
+        Self { wave, old: OldFiles::There, runs }
+    }
+
     /// One run without a fault.
     pub fn clean(wave: usize) -> Self {
-        Self { wave, runs: vec![RunPlan::clean()] }
+        Self::of(wave, vec![RunPlan::clean()])
     }
 }
 
@@ -78,7 +102,7 @@ impl Schedule {
     /// One fault-free run for each wave, with `run` for wave `wave`.
     pub fn with(wave: usize, run: RunPlan) -> Self {
         let mut lives: Vec<Life> = (0..wave).map(Life::clean).collect();
-        lives.push(Life { wave, runs: vec![run] });
+        lives.push(Life::of(wave, vec![run]));
         Self { lives }
     }
 
@@ -91,7 +115,14 @@ impl Schedule {
             for _ in 0..rng.below(3) {
                 let rivals = if rng.chance(25) { 1 + rng.below(2) } else { 0 };
                 let runs = (0..=rivals).map(|_| random_run(&mut rng, *steps, free)).collect();
-                lives.push(Life { wave, runs });
+                let mut life = Life::of(wave, runs);
+                life.old = match rng.below(20) {
+                    0 => OldFiles::Away,
+                    1 | 2 => OldFiles::Cleaned,
+                    _ => OldFiles::There,
+                };
+                life.runs[0].changed = rivals == 0 && rng.chance(8);
+                lives.push(life);
             }
             if !free || rng.chance(40) {
                 let run = RunPlan {
@@ -99,7 +130,7 @@ impl Schedule {
                     faults: Vec::new(),
                     ..random_run(&mut rng, *steps, free)
                 };
-                lives.push(Life { wave, runs: vec![RunPlan { once: false, ..run }] });
+                lives.push(Life::of(wave, vec![RunPlan { once: false, ..run }]));
             }
         }
         Self { lives }
@@ -140,6 +171,7 @@ fn random_run(rng: &mut Rng, steps: u64, free: bool) -> RunPlan {
         jump_ms: if rng.chance(30) { (rng.below(8) as i64 - 2) * 3_600_000 } else { 0 },
         crash,
         faults,
+        changed: false,
     }
 }
 
@@ -164,6 +196,9 @@ impl fmt::Display for RunPlan {
         write!(f, ".t{}.j{}", self.turns, self.jump_ms)?;
         if self.once {
             f.write_str(".1")?;
+        }
+        if self.changed {
+            f.write_str(".x")?;
         }
         if let Some(crash) = self.crash {
             let when = if crash.when == When::Before { 'b' } else { 'a' };
@@ -200,6 +235,7 @@ impl FromStr for RunPlan {
                 Some('t') => run.turns = number(rest)?,
                 Some('j') => run.jump_ms = rest.parse().map_err(|_| wrong())?,
                 Some('1') => run.once = true,
+                Some('x') if rest.is_empty() => run.changed = true,
                 Some('c') => {
                     let (step, letter) = marked(rest)?;
                     let when = if letter == 'b' { When::Before } else { When::After };
@@ -222,7 +258,12 @@ impl fmt::Display for Schedule {
         for (i, life) in self.lives.iter().enumerate() {
             let separator = if i == 0 { "" } else { "/" };
             let runs: Vec<String> = life.runs.iter().map(ToString::to_string).collect();
-            write!(f, "{separator}{}:{}", life.wave, runs.join("+"))?;
+            let old = match life.old {
+                OldFiles::There => "",
+                OldFiles::Cleaned => "r",
+                OldFiles::Away => "g",
+            };
+            write!(f, "{separator}{}{old}:{}", life.wave, runs.join("+"))?;
         }
         Ok(())
     }
@@ -238,9 +279,14 @@ impl FromStr for Schedule {
         let life = |text: &str| {
             let wrong = || Error::invalid(format!("{text:?} is not a part of a schedule"));
             let (wave, runs) = text.split_once(':').ok_or_else(wrong)?;
+            let (wave, old) = match wave.chars().last() {
+                Some('r') => (&wave[..wave.len() - 1], OldFiles::Cleaned),
+                Some('g') => (&wave[..wave.len() - 1], OldFiles::Away),
+                _ => (wave, OldFiles::There),
+            };
             let wave = wave.parse().map_err(|_| wrong())?;
             let runs = runs.split('+').map(str::parse).collect::<Result<_>>()?;
-            Ok(Life { wave, runs })
+            Ok(Life { wave, old, runs })
         };
         Ok(Self { lives: text.split('/').map(life).collect::<Result<_>>()? })
     }
@@ -256,7 +302,7 @@ mod tests {
             let schedule = Schedule::of_seed(seed, &[40, 30], seed % 2 == 0);
             assert_eq!(schedule.to_string().parse::<Schedule>().unwrap(), schedule);
         }
-        assert!("0:p2.x".parse::<Schedule>().is_err());
+        assert!("0:p2.y".parse::<Schedule>().is_err());
         assert!("p2".parse::<Schedule>().is_err());
     }
 

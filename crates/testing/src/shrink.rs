@@ -2,7 +2,7 @@
 
 use crate::coverage::Coverage;
 use crate::input::Input;
-use crate::schedule::{RunPlan, Schedule};
+use crate::schedule::{OldFiles, RunPlan, Schedule};
 use crate::simulation::{Simulation, Violation};
 
 /// How many smaller ones are tried.
@@ -59,6 +59,11 @@ fn smaller(schedule: &Schedule) -> Vec<Schedule> {
         all.push(fewer);
     }
     for (life, lived) in schedule.lives.iter().enumerate() {
+        if lived.old != OldFiles::There {
+            let mut other = schedule.clone();
+            other.lives[life].old = OldFiles::There;
+            all.push(other);
+        }
         for (run, plan) in lived.runs.iter().enumerate() {
             let mut with = |plan: RunPlan| {
                 let mut other = schedule.clone();
@@ -74,7 +79,8 @@ fn smaller(schedule: &Schedule) -> Vec<Schedule> {
             if plan.crash.is_some() {
                 with(RunPlan { crash: None, ..plan.clone() });
             }
-            let plain = RunPlan { crash: plan.crash, faults: plan.faults.clone(), ..clean };
+            let (faults, changed) = (plan.faults.clone(), plan.changed);
+            let plain = RunPlan { crash: plan.crash, faults, changed, ..clean };
             if plain != *plan {
                 with(plain);
             }

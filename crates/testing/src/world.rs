@@ -2,8 +2,9 @@
 
 use crate::input::Wave;
 use crate::schedule::RunPlan;
+use bytes::Bytes;
 use fluvial::MemorySource;
-use fluvial_core::Result;
+use fluvial_core::{Error, Result};
 use fluvial_sim::{Disk, Process, Rng, VirtualClock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -28,6 +29,8 @@ struct Inner {
     names: AtomicU64,
     /// Files that have arrived.
     arrived: AtomicI64,
+    /// Those that are not gone for good, with their times.
+    files: Mutex<Vec<(String, Bytes, i64)>>,
     /// What was pushed into sources in memory, which stand for a log that outlives processes.
     rows: Mutex<BTreeMap<String, Arc<MemorySource>>>,
     batches: Mutex<Delivered>,
@@ -49,6 +52,7 @@ impl World {
             clock: VirtualClock::at(BEGIN_MS),
             names: AtomicU64::new(0),
             arrived: AtomicI64::new(0),
+            files: Mutex::default(),
             rows: Mutex::default(),
             batches: Mutex::default(),
             table: Mutex::default(),
@@ -92,7 +96,9 @@ impl World {
             // Each is newer than those before it, whatever happens to the clock: the order of files
             // is that of their arrival.
             let number = self.0.arrived.fetch_add(1, Ordering::SeqCst);
-            self.0.disk.set_modified(path, BEGIN_MS + number * 1000);
+            let modified_ms = BEGIN_MS + number * 1000;
+            self.0.disk.set_modified(path, modified_ms);
+            lock(&self.0.files).push((path.clone(), bytes.clone(), modified_ms));
         }
         for (name, rows) in &wave.rows {
             let mut sources = lock(&self.0.rows);
@@ -105,8 +111,30 @@ impl World {
     }
 
     /// The source of the rows that arrive under `name`.
-    pub(crate) fn rows(&self, name: &str) -> Option<Arc<MemorySource>> {
-        lock(&self.0.rows).get(name).cloned()
+    pub(crate) fn needed_rows(&self, name: &str) -> Result<Arc<MemorySource>> {
+        let found = lock(&self.0.rows).get(name).cloned();
+        found.ok_or_else(|| Error::not_found(format!("the input has no rows {name:?}")))
+    }
+
+    /// Takes every file away that has arrived, until [`Self::bring_back`].
+    pub(crate) fn take_away(&self) {
+        for (path, _, _) in lock(&self.0.files).iter() {
+            self.0.disk.remove(path);
+        }
+    }
+
+    /// Puts the files back as they were.
+    pub(crate) fn bring_back(&self) {
+        for (path, bytes, modified_ms) in lock(&self.0.files).iter() {
+            self.0.disk.write(path, bytes.clone());
+            self.0.disk.set_modified(path, *modified_ms);
+        }
+    }
+
+    /// Removes for good what has arrived so far.
+    pub(crate) fn forget_files(&self) {
+        self.take_away();
+        lock(&self.0.files).clear();
     }
 
     /// Notes what was handed to a function.
