@@ -83,6 +83,12 @@ impl Staged {
         written.map_err(|e| told("writing", &self.path, e))
     }
 
+    /// Brings what was written so far to the disk.
+    pub(super) fn sync_data(&mut self) -> Result<()> {
+        let synced = self.open()?.sync_data();
+        synced.map_err(|e| told("syncing", &self.path, e))
+    }
+
     /// Syncs it and gives it its name; durable when it returns. Returns the entity tag.
     ///
     /// `AlreadyExists` is durable too: whoever hears it will read what is there and act upon

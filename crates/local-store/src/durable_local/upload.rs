@@ -42,7 +42,9 @@ impl MultipartUpload for Upload {
                         staged.write_at(offset, chunk)?;
                         offset += chunk.len() as u64;
                     }
-                    Ok(())
+                    // Part by part: who syncs a small file meanwhile waits for one part, not for
+                    // all of a large object.
+                    staged.sync_data()
                 })
                 .await
         })
