@@ -143,7 +143,8 @@ pub struct StoreSize {
 ///
 /// 1. *Read your writes.* Reads see every write made through this handle; the last one wins,
 ///    also within one call.
-/// 2. *Order.* `scan` yields keys in byte order, each once, and never more than `limit`.
+/// 2. *Order.* `scan` yields keys in byte order, each once, and never more than `limit`; `scan_back`
+///    yields them from the last one on.
 /// 3. *Drop aborts.* Dropping the handle has no effect that anyone can see.
 /// 4. *Isolation.* A handle never sees another handle's writes.
 /// 5. *Its groups only.* No key outside the handle's key groups is ever returned; writing one
@@ -174,6 +175,14 @@ pub trait StateStore: Send {
 
     /// The first `limit` entries of `range`. Fewer than `limit` means that there are no more.
     fn scan(&self, range: &KeyRange, limit: usize) -> Result<Entries>;
+
+    /// The last `limit` entries of `range`, the last one first. Fewer than `limit` means that there
+    /// are no more. A store that can begin at the end should.
+    fn scan_back(&self, range: &KeyRange, limit: usize) -> Result<Entries> {
+        let Entries { keys, values } = self.scan(range, usize::MAX)?;
+        let turned = |column: &BinaryArray| column.iter().rev().take(limit).collect();
+        Ok(Entries { keys: turned(&keys), values: turned(&values) })
+    }
 
     /// Writes `values[i]` under `keys[i]`. Neither may be null.
     fn put_many(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<()>;
@@ -207,6 +216,12 @@ pub trait StateStore: Send {
 
     /// Removes every key of `range`; returns how many there were.
     fn delete_range(&mut self, range: &KeyRange) -> Result<u64>;
+
+    /// Removes every key of each of `ranges`; returns how many there were. What a window leaves
+    /// behind is a range in every key group: a store that can remove them at once should.
+    fn delete_ranges(&mut self, ranges: &[KeyRange]) -> Result<u64> {
+        ranges.iter().try_fold(0, |sum, range| Ok(sum + self.delete_range(range)?))
+    }
 
     /// How large it is now.
     fn size(&self) -> StoreSize;

@@ -235,6 +235,7 @@ impl StateBackend for Lsm {
     }
 
     async fn commit(&self, sealed: Vec<SealedStore>) -> Result<Vec<Snapshot>> {
+        let _first = self.shared.jobs.pace.first();
         let mut tokens: Vec<Token> = Vec::with_capacity(sealed.len());
         let (mut places, mut nexts) = (Vec::new(), Vec::new());
         let mut newest = StateVersion(0);

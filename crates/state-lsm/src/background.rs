@@ -2,14 +2,15 @@
 //!
 //! A job merges runs of a committed version into a run of its own object. Its result joins the
 //! manifest of a later commit: until then nothing names it, and if the runs that it was made from
-//! are no longer there as they were, it is garbage. So a commit never waits for a job, and a
-//! crash during one leaves nothing to repair.
+//! are no longer there as they were, it is garbage. So a commit never waits for a job, a job waits
+//! for commits, and a crash during one leaves nothing to repair.
 
 use crate::block::Block;
 use crate::budget::lock;
 use crate::builder::Built;
 use crate::compaction::{self, Spill};
 use crate::objects::Created;
+use crate::pace::Pace;
 use crate::run::{Run, RunKey};
 use crate::seal::{Next, NextRun};
 use crate::shared::Shared;
@@ -26,7 +27,7 @@ use std::sync::{Arc, Mutex, Weak};
 pub(crate) type Spawn = Box<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 
 /// Results from this size on are uploaded while they are made.
-const SPILL_BYTES: usize = 16 << 20;
+const SPILL_BYTES: usize = 8 << 20;
 
 type Place = (StoreId, KeyGroupRange);
 
@@ -35,6 +36,8 @@ pub(crate) struct Jobs {
     /// `None`: commits merge by themselves.
     pub(crate) spawn: Option<Spawn>,
     jobs: Mutex<BTreeMap<Place, Job>>,
+    /// Commits go first.
+    pub(crate) pace: Pace,
     /// The objects of results. They stay while their runs are in memory.
     outputs: Mutex<BTreeMap<ObjectName, Weak<Run>>>,
 }
@@ -65,7 +68,8 @@ enum Progress {
 impl Jobs {
     /// No job, with tasks started so.
     pub(crate) fn new(spawn: Option<Spawn>) -> Self {
-        Self { spawn, jobs: Mutex::default(), outputs: Mutex::default() }
+        let (jobs, pace, outputs) = Default::default();
+        Self { spawn, jobs, pace, outputs }
     }
 
     /// Jobs that run or wait for a commit.

@@ -10,7 +10,8 @@
 //! sixteen entries without unpacking others, and keys with long common prefixes stay small.
 
 use crate::codec::{Reader, common, cut, number_at, put_number};
-use fluvial_core::{Error, KeyRange, Result};
+use fluvial_core::{Error, Result};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -128,14 +129,15 @@ impl BlockBuilder {
 
     /// Ends the block; the builder is empty afterwards.
     pub(crate) fn finish(&mut self) -> Block {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        let entries_end = bytes.len() as u32;
+        let entries_end = self.bytes.len() as u32;
         for restart in self.restarts.iter().chain([&(self.restarts.len() as u32)]) {
-            bytes.extend_from_slice(&restart.to_le_bytes());
+            self.bytes.extend_from_slice(&restart.to_le_bytes());
         }
-        let restarts = std::mem::take(&mut self.restarts).into();
+        // Copied, so that it takes what it needs, and the room serves the next one.
+        let (bytes, restarts) = (self.bytes.as_slice().to_vec(), self.restarts.as_slice().into());
+        self.bytes.clear();
+        self.restarts.clear();
         (self.entries, self.delta) = (0, 0);
-        bytes.shrink_to_fit();
         Block { bytes, restarts, entries_end }
     }
 }
@@ -317,18 +319,20 @@ impl Block {
 }
 
 impl Block {
-    /// By how much its entries in `range` change the number of keys.
-    pub(crate) fn count(&self, range: &KeyRange) -> i64 {
-        let mut at = BlockCursor::default();
-        at.seek(self, &range.start);
+    /// By how much its entries from `start` to `end`, or to its own if that is empty, change the
+    /// number of keys. `key` is room for one.
+    pub(crate) fn count(&self, start: &[u8], end: &[u8], key: &mut Vec<u8>) -> i64 {
+        let mut at = BlockCursor { key: std::mem::take(key), ..BlockCursor::default() };
+        at.seek(self, start);
         let mut sum = 0;
         while let Some(found) = &at.found {
-            if !range.end.is_empty() && at.key >= range.end {
+            if !end.is_empty() && at.key.as_slice() >= end {
                 break;
             }
             sum += found.kind.delta();
             at.advance(self);
         }
+        *key = at.key;
         sum
     }
 }
@@ -419,12 +423,21 @@ pub(crate) fn put_packed(out: &mut Vec<u8>, plain: &[u8], compression: Compressi
     out.extend_from_slice(&crc.to_le_bytes());
 }
 
-/// Checks and unpacks what [`put_packed`] wrote.
+/// Appends what `put` puts, as [`put_packed`] does without compression, without a copy of it.
+pub(crate) fn put_plain(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.push(PLAIN);
+    put(out);
+    let crc = crc32fast::hash(&out[start..]);
+    out.extend_from_slice(&crc.to_le_bytes());
+}
+
+/// Checks and unpacks what [`put_packed`] wrote; what is not compressed is not copied.
 ///
 /// # Errors
 ///
 /// `Corrupt` unless these are exactly those bytes.
-pub(crate) fn unpack(bytes: &[u8], plain_bytes: usize) -> Result<Vec<u8>> {
+pub(crate) fn unpack(bytes: &[u8], plain_bytes: usize) -> Result<Cow<'_, [u8]>> {
     let (framed, crc) = bytes.split_last_chunk::<4>().ok_or_else(cut)?;
     if crc32fast::hash(framed) != u32::from_le_bytes(*crc) {
         return Err(Error::corrupt("the checksum of a block does not match"));
@@ -436,9 +449,9 @@ pub(crate) fn unpack(bytes: &[u8], plain_bytes: usize) -> Result<Vec<u8>> {
         return Err(Error::corrupt("the size of a block is wrong"));
     }
     let plain = match how {
-        PLAIN => Some(packed.to_vec()),
-        LZ4 => lz4_flex::block::decompress(packed, plain_bytes).ok(),
-        ZSTD => zstd::bulk::decompress(packed, plain_bytes).ok(),
+        PLAIN => Some(Cow::Borrowed(packed)),
+        LZ4 => lz4_flex::block::decompress(packed, plain_bytes).ok().map(Cow::Owned),
+        ZSTD => zstd::bulk::decompress(packed, plain_bytes).ok().map(Cow::Owned),
         _ => return Err(Error::corrupt("the compression of a block is unknown")),
     };
     plain

@@ -69,8 +69,17 @@ impl Budget {
 
     /// Takes note of a block that may be dropped when memory is needed, and looks for room.
     pub(crate) fn enter(&self, run: &Arc<Run>, block: u32) {
-        let shard = block as usize % SHARDS;
-        lock(&self.blocks[shard]).push_back((Arc::downgrade(run), block));
+        let mut queue = lock(&self.blocks[block as usize % SHARDS]);
+        queue.push_back((Arc::downgrade(run), block));
+        // Blocks of runs that are gone leave twice as fast as others come.
+        for _ in 0..2 {
+            match queue.pop_front() {
+                Some((run, _)) if run.strong_count() == 0 => {}
+                Some(place) => queue.push_back(place),
+                None => break,
+            }
+        }
+        drop(queue);
         self.make_room();
     }
 

@@ -1,13 +1,14 @@
 //! Makes runs from entries in key order.
 
-use crate::block::{Block, BlockBuilder, Kind, put_packed};
+use crate::block::{Block, BlockBuilder, Kind, put_packed, put_plain};
 use crate::budget::{Budget, Charge};
 use crate::codec::common;
 use crate::filter::Filter;
+use crate::gone::Gone;
 use crate::index::{BlockInfo, GroupStats, Index, RunIndex};
 use crate::manifest::{RunMeta, middle};
 use crate::settings::Settings;
-use fluvial_core::{KeyGroup, KeyRange, KeyRanges};
+use fluvial_core::{KeyGroup, KeyRange};
 use std::sync::Arc;
 
 /// Bounds of keys longer than this are cut: manifests stay small.
@@ -34,7 +35,7 @@ pub(crate) struct RunBuilder {
     settings: Settings,
     block: BlockBuilder,
     data: Vec<u8>,
-    infos: Vec<BlockInfo>,
+    index: Index,
     blocks: Vec<Block>,
     filter: Filter,
     entries: u64,
@@ -74,7 +75,7 @@ impl RunBuilder {
             settings: settings.clone(),
             block: BlockBuilder::default(),
             data: Vec::new(),
-            infos: Vec::new(),
+            index: Index::open(),
             blocks: Vec::new(),
             filter: Filter::sized(entries_max, settings.filter_bits),
             entries: 0,
@@ -139,10 +140,11 @@ impl RunBuilder {
 
     fn end_block(&mut self) {
         let first = self.block.first();
-        let separator = match self.infos.is_empty() {
-            true => first.to_vec(),
-            false => first[..common(&self.last, first) + 1].to_vec(),
+        let length = match self.index.blocks() {
+            0 => first.len(),
+            _ => common(&self.last, first) + 1,
         };
+        let separator = first[..length].to_vec();
         self.last.clear();
         self.last.extend_from_slice(self.block.last());
         let (entries, delta) = (self.block.entries(), self.block.delta());
@@ -151,47 +153,55 @@ impl RunBuilder {
         put_packed(&mut self.data, block.bytes(), self.settings.compression);
         let stored = (self.data.len() - start) as u64;
         let plain = block.bytes().len() as u32;
-        self.infos.push(BlockInfo { separator, stored, plain, entries, delta });
+        self.index.push(&separator, BlockInfo { stored, plain, entries, delta });
         // What would fill much of the memory need not stay there.
         if self.kept as u64 <= self.settings.memory_bytes / 8 {
             self.kept += block.held();
             self.blocks.push(block);
         }
         if let Some(charge) = &mut self.charge {
-            charge.resize(self.kept + self.data.capacity() + self.filter.held());
+            let described = self.filter.held() + self.index.held();
+            charge.resize(self.kept + self.data.capacity() + described);
             charge.budget().make_room();
         }
     }
 
     /// Ends the run, which says of `gone` that it is no more in older ones. `None` if it has
     /// nothing to say.
-    pub(crate) fn finish(mut self, gone: KeyRanges) -> Option<Built> {
+    pub(crate) fn finish(mut self, gone: Gone) -> Option<Built> {
         if self.block.entries() > 0 {
             self.end_block();
         }
-        if self.infos.is_empty() && gone.is_empty() {
+        if self.index.blocks() == 0 && gone.is_empty() {
             return None;
         }
-        let tail = RunIndex { index: Index::of(&self.infos), groups: self.groups, gone };
+        let tail = RunIndex { index: self.index.close(), groups: self.groups, gone };
         let mut bytes = self.data;
         let (filter, drained) = (self.filter, self.drained);
         let data = drained + bytes.len() as u64;
         let plain = tail.encode();
+        if let Some(charge) = &mut self.charge {
+            // The index is there twice more, and the filter once.
+            let described = 2 * filter.held() + tail.held() + 2 * plain.len();
+            charge.resize(self.kept + bytes.capacity() + described);
+            charge.budget().make_room();
+        }
         put_packed(&mut bytes, &plain, self.settings.compression);
+        let meta_plain = plain.len() as u64;
         let meta = drained + bytes.len() as u64 - data;
-        let mut words = Vec::with_capacity(filter.held());
-        filter.put(&mut words);
-        put_packed(&mut bytes, &words, crate::block::Compression::None);
+        drop(plain);
+        bytes.reserve_exact(filter.held() + 5);
+        put_plain(&mut bytes, |out| filter.put(out));
         let meta = RunMeta {
             offset: 0,
             data,
             meta,
-            meta_plain: plain.len() as u64,
+            meta_plain,
             filter: drained + bytes.len() as u64 - data - meta,
-            blocks: self.infos.len() as u32,
+            blocks: tail.index.blocks(),
             entries: self.entries,
             deletes: self.deletes,
-            ranges: tail.gone.iter().len() as u64,
+            ranges: tail.gone.ranges().len() as u64,
             low: lower_bound(self.low),
             high: upper_bound(self.last),
             low_middle: self.low_middle,

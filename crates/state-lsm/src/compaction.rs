@@ -1,28 +1,32 @@
 //! Merging runs: when, and how.
 //!
-//! Runs of about one size are merged when there are [`Settings::fanout`] of them, so that an
-//! entry is written a few times in its life; and all runs are merged when more than half of their
+//! Runs of about one size are merged when there are [`Settings::fanout`] of them that have entries,
+//! so that an entry is written a few times in its life; and all runs are merged when more than half of their
 //! entries show nothing. What is merged are always neighbours in age.
 
 use crate::builder::{Built, RunBuilder};
+use crate::gone::Gone;
 use crate::lookup::hash;
-use crate::merge::{Merge, RunCursor, Source};
+use crate::merge::{Merge, RunCursor, Source, Way};
 use crate::objects::{Objects, Upload};
 use crate::run::{HeldBlock, Unread};
+use crate::seal::told;
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::token::ObjectName;
 use crate::version::Live;
-use fluvial_core::{KeyRange, KeyRanges, Result};
+use fluvial_core::{KeyRange, Result};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// Runs up to this size are all of the lowest level.
 const SMALLEST: u64 = 64 << 10;
 /// Versions with fewer entries than this are not worth a thought about space.
 const FEW: u64 = 1000;
+/// How many times more runs without entries may gather: they name ranges that are gone, and cost
+/// reads nothing.
+const RANGES_FACTOR: usize = 4;
 /// Bytes of blocks that are read ahead of one run.
 const AHEAD: u64 = 1 << 20;
 /// Entries between two breaths of a task.
@@ -47,10 +51,13 @@ pub(crate) fn pick(runs: &[Live], rows: u64, settings: &Settings) -> Option<Rang
     }
     let mut start = 0;
     for same in levels.chunk_by(|a, b| a == b) {
-        if same.len() >= fanout {
-            return Some(start..start + same.len());
+        let all = start..start + same.len();
+        let with_entries =
+            runs[all.clone()].iter().filter(|live| live.run.meta.entries > 0).count();
+        if with_entries >= fanout || same.len() >= RANGES_FACTOR * fanout {
+            return Some(all);
         }
-        start += same.len();
+        start = all.end;
     }
     None
 }
@@ -66,13 +73,14 @@ pub(crate) async fn merge(
     older: &[Live],
     mut spill: Option<&mut Spill<'_>>,
 ) -> Result<Option<Built>> {
+    // Only what these runs say of each other counts: the newer ones go on hiding by themselves.
+    let mut hidden = Gone::default();
     let cursors = runs.iter().enumerate().map(|(number, live)| {
-        // Only what these runs say of each other counts: the newer ones go on hiding by themselves.
-        let hidden = hidden_by(&runs[..number]);
         let pieces = hidden.outside(&KeyRange::all().within(live.clip));
-        Source::Run(RunCursor::new(live, number, pieces))
+        hidden = hidden.union(&live.gone());
+        Source::Run(RunCursor::new(live, number, pieces, Way::Up))
     });
-    let mut merge = Merge::new(cursors.collect());
+    let mut merge = Merge::new(cursors.collect(), Way::Up);
     let mut ahead: BTreeMap<(usize, u32), Arc<HeldBlock>> = BTreeMap::new();
     let entries: u64 = runs.iter().map(|live| live.run.meta.entries).sum();
     let builder = RunBuilder::new(&shared.settings, entries as usize);
@@ -95,7 +103,7 @@ pub(crate) async fn merge(
                     && since.is_multiple_of(BREATH)
                 {
                     spill.take(&mut builder).await?;
-                    breathe().await;
+                    shared.jobs.pace.breathe().await;
                 }
             }
             Err(Unread) => {
@@ -109,13 +117,7 @@ pub(crate) async fn merge(
             }
         }
     }
-    let mut gone = KeyRanges::default();
-    for range in hidden_by(runs).iter() {
-        if older.iter().any(|live| live.may_have(range)) {
-            gone.insert(range);
-        }
-    }
-    Ok(builder.finish(gone))
+    Ok(builder.finish(told(&hidden, older)))
 }
 
 /// Where the bytes of a large run go while it is made.
@@ -147,25 +149,6 @@ impl<'s> Spill<'s> {
             None => Ok(()),
         }
     }
-}
-
-/// Lets other tasks of the thread go on.
-async fn breathe() {
-    let mut waited = false;
-    std::future::poll_fn(|cx| {
-        if std::mem::replace(&mut waited, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
-fn hidden_by(runs: &[Live]) -> KeyRanges {
-    let mut hidden = KeyRanges::default();
-    runs.iter().for_each(|live| live.gone().iter().for_each(|range| hidden.insert(range)));
-    hidden
 }
 
 /// The first of these blocks that are read at once.

@@ -13,7 +13,8 @@
 //! deltas are kept, so that the keys of a range are counted from its two ends.
 
 use crate::codec::{Reader, common, put_bytes, put_number, put_signed};
-use fluvial_core::{Error, KeyGroup, KeyRange, KeyRanges, Result};
+use crate::gone::Gone;
+use fluvial_core::{Error, KeyGroup, KeyRange, Result};
 
 /// Version of the bytes of blocks and tails.
 pub(crate) const RUN_FORMAT: u8 = 1;
@@ -47,10 +48,9 @@ pub(crate) struct Index {
     deltas: Vec<i64>,
 }
 
-/// A block, as an index is made of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What an index says of a block, besides where it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockInfo {
-    pub(crate) separator: Vec<u8>,
     pub(crate) stored: u64,
     pub(crate) plain: u32,
     pub(crate) entries: u32,
@@ -65,34 +65,40 @@ fn tag8(bytes: &[u8]) -> u64 {
 }
 
 impl Index {
-    /// An index of these blocks.
-    pub(crate) fn of(blocks: &[BlockInfo]) -> Self {
-        let shared = match (blocks.first(), blocks.last()) {
-            (Some(first), Some(last)) => common(&first.separator, &last.separator),
-            _ => 0,
-        };
-        let mut index = Self {
-            common: blocks.first().map_or(&[][..], |b| &b.separator[..shared]).to_vec(),
-            offsets: vec![0],
-            entries: vec![0],
-            deltas: vec![0],
-            ..Self::default()
-        };
-        let (mut offset, mut entries, mut delta) = (0, 0, 0);
-        for block in blocks {
-            let rest = &block.separator[shared..];
-            index.separators.extend_from_slice(rest);
-            index.ends.push(index.separators.len());
-            index.tags.push(tag8(rest));
-            index.plain.push(block.plain);
-            offset += block.stored;
-            entries += u64::from(block.entries);
-            delta += block.delta;
-            index.offsets.push(offset);
-            index.entries.push(entries);
-            index.deltas.push(delta);
+    /// An index of no block. Nothing is found in it before [`Self::close`].
+    pub(crate) fn open() -> Self {
+        Self { offsets: vec![0], entries: vec![0], deltas: vec![0], ..Self::default() }
+    }
+
+    /// Adds a block behind the others.
+    pub(crate) fn push(&mut self, separator: &[u8], info: BlockInfo) {
+        self.separators.extend_from_slice(separator);
+        self.ends.push(self.separators.len());
+        self.plain.push(info.plain);
+        self.offsets.push(self.offsets[self.ends.len() - 1] + info.stored);
+        self.entries.push(self.entries[self.ends.len() - 1] + u64::from(info.entries));
+        self.deltas.push(self.deltas[self.ends.len() - 1] + info.delta);
+    }
+
+    /// Takes away what all separators have in common. No block comes behind.
+    pub(crate) fn close(mut self) -> Self {
+        let Some(last) = self.ends.len().checked_sub(1) else { return self };
+        let shared = common(self.rest(0), self.rest(last));
+        self.common = self.separators[..shared].to_vec();
+        let (mut from, mut to) = (0, 0);
+        for end in &mut self.ends {
+            self.separators.copy_within(from + shared..*end, to);
+            to += *end - from - shared;
+            from = std::mem::replace(end, to);
         }
-        index
+        self.separators.truncate(to);
+        self.separators.shrink_to_fit();
+        self.tags = (0..=last).map(|block| tag8(self.rest(block))).collect();
+        for column in [&mut self.offsets, &mut self.entries] {
+            column.shrink_to_fit();
+        }
+        (self.ends.shrink_to_fit(), self.plain.shrink_to_fit(), self.deltas.shrink_to_fit());
+        self
     }
 
     /// The number of blocks.
@@ -145,26 +151,33 @@ impl Index {
         low as u32
     }
 
-    /// The block that has `key` if any has.
-    pub(crate) fn block_of(&self, key: &[u8]) -> Option<u32> {
-        self.blocks_until(key, 0).checked_sub(1)
-    }
-
     /// The blocks that may have keys of `range`.
     pub(crate) fn blocks_in(&self, range: &KeyRange) -> std::ops::Range<u32> {
-        if range.is_empty() {
-            return 0..0;
+        match range.is_empty() {
+            true => 0..0,
+            false => self.blocks_between(&range.start, &range.end, &mut 0),
         }
-        let first = self.block_of(&range.start).unwrap_or(0);
-        if range.end.is_empty() {
+    }
+
+    /// The blocks that may have keys from `start` to `end`, or to the last one if that is empty.
+    /// `until` is how many blocks begin at or before an earlier start, and then before this one.
+    pub(crate) fn blocks_between(
+        &self,
+        start: &[u8],
+        end: &[u8],
+        until: &mut u32,
+    ) -> std::ops::Range<u32> {
+        *until = self.blocks_until(start, *until);
+        let first = until.saturating_sub(1);
+        if end.is_empty() {
             return first..self.blocks();
         }
-        let mut end = self.blocks_until(&range.end, first);
+        let mut last = self.blocks_until(end, *until);
         // A block whose separator is the end lies behind it.
-        if end > first && self.is_separator(end - 1, &range.end) {
-            end -= 1;
+        if last > first && self.is_separator(last - 1, end) {
+            last -= 1;
         }
-        first..end.max(first)
+        first..last.max(first)
     }
 
     /// Whether the separator of a block is this key: then all keys before it are in other blocks.
@@ -194,19 +207,72 @@ impl Index {
         self.deltas[blocks.end as usize] - self.deltas[blocks.start as usize]
     }
 
-    fn infos(&self) -> impl Iterator<Item = BlockInfo> {
-        (0..self.ends.len()).map(|block| BlockInfo {
-            separator: [self.common.as_slice(), self.rest(block)].concat(),
-            stored: self.offsets[block + 1] - self.offsets[block],
-            plain: self.plain[block],
-            entries: (self.entries[block + 1] - self.entries[block]) as u32,
-            delta: self.deltas[block + 1] - self.deltas[block],
-        })
+    /// Appends the blocks as they are stored.
+    fn put(&self, out: &mut Vec<u8>) {
+        put_number(out, self.ends.len() as u64);
+        let mut last: &[u8] = &[];
+        for block in 0..self.ends.len() {
+            let rest = self.rest(block);
+            if block == 0 {
+                put_number(out, 0);
+                put_bytes(out, &[&self.common, rest].concat());
+            } else {
+                let shared = common(last, rest);
+                put_number(out, (self.common.len() + shared) as u64);
+                put_bytes(out, &rest[shared..]);
+            }
+            last = rest;
+            put_number(out, self.offsets[block + 1] - self.offsets[block]);
+            put_number(out, u64::from(self.plain[block]));
+            put_number(out, self.entries[block + 1] - self.entries[block]);
+            put_signed(out, self.deltas[block + 1] - self.deltas[block]);
+        }
+    }
+
+    /// Reads the blocks, which take `data` bytes.
+    fn take(reader: &mut Reader<'_>, data: u64) -> Result<Self> {
+        let bad = || Error::corrupt("an index in it is damaged");
+        let mut index = Self::open();
+        let mut last: Vec<u8> = Vec::new();
+        for block in 0..reader.count()? {
+            let shared = last.get(..reader.count()?).ok_or_else(bad)?;
+            let separator = [shared, reader.bytes()?].concat();
+            if block > 0 && separator <= last {
+                return Err(bad());
+            }
+            let info = BlockInfo {
+                stored: reader.number()?,
+                plain: reader.small()?,
+                entries: reader.small()?,
+                delta: reader.signed()?,
+            };
+            let possible = info.delta.unsigned_abs() <= u64::from(info.entries);
+            let end = index.offsets[index.ends.len()].checked_add(info.stored);
+            if !possible || end.is_none_or(|end| end > data) {
+                return Err(bad());
+            }
+            index.push(&separator, info);
+            last = separator;
+        }
+        if index.offsets[index.ends.len()] != data {
+            return Err(bad());
+        }
+        Ok(index.close())
+    }
+
+    /// All entries.
+    fn total(&self) -> u64 {
+        self.entries.last().copied().unwrap_or(0)
     }
 
     /// Bytes of memory held.
-    fn held(&self) -> usize {
-        self.separators.len() + self.common.len() + self.ends.len() * (8 + 8 + 8 + 4 + 8 + 8) + 24
+    pub(crate) fn held(&self) -> usize {
+        let words = self.ends.capacity()
+            + self.tags.capacity()
+            + self.offsets.capacity()
+            + self.entries.capacity()
+            + self.deltas.capacity();
+        self.separators.capacity() + self.common.capacity() + words * 8 + self.plain.capacity() * 4
     }
 }
 
@@ -225,25 +291,14 @@ pub(crate) struct RunIndex {
     /// The groups that it has entries of, in order.
     pub(crate) groups: Vec<GroupStats>,
     /// Keys of older runs that are gone.
-    pub(crate) gone: KeyRanges,
+    pub(crate) gone: Gone,
 }
 
 impl RunIndex {
     /// The bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = vec![RUN_FORMAT];
-        put_number(&mut out, u64::from(self.index.blocks()));
-        let mut last: Vec<u8> = Vec::new();
-        for block in self.index.infos() {
-            let shared = common(&last, &block.separator);
-            put_number(&mut out, shared as u64);
-            put_bytes(&mut out, &block.separator[shared..]);
-            put_number(&mut out, block.stored);
-            put_number(&mut out, u64::from(block.plain));
-            put_number(&mut out, u64::from(block.entries));
-            put_signed(&mut out, block.delta);
-            last = block.separator;
-        }
+        self.index.put(&mut out);
         put_number(&mut out, self.groups.len() as u64);
         for stats in &self.groups {
             put_number(&mut out, u64::from(stats.group.0));
@@ -267,31 +322,7 @@ impl RunIndex {
             newer if newer > RUN_FORMAT => return Err(too_new(newer, RUN_FORMAT)),
             _ => return Err(Error::corrupt("it holds something else")),
         }
-        let count = reader.count()?;
-        let mut blocks: Vec<BlockInfo> = Vec::new();
-        let (mut stored, mut entries) = (0u64, 0u64);
-        for _ in 0..count {
-            let before: &[u8] = blocks.last().map_or(&[], |block| &block.separator);
-            let shared = before.get(..reader.count()?).ok_or_else(bad)?;
-            let separator = [shared, reader.bytes()?].concat();
-            if !blocks.is_empty() && separator.as_slice() <= before {
-                return Err(bad());
-            }
-            let info = BlockInfo {
-                separator,
-                stored: reader.number()?,
-                plain: reader.small()?,
-                entries: reader.small()?,
-                delta: reader.signed()?,
-            };
-            let possible = info.delta.unsigned_abs() <= u64::from(info.entries);
-            stored = stored.checked_add(info.stored).filter(|_| possible).ok_or_else(bad)?;
-            entries += u64::from(info.entries);
-            blocks.push(info);
-        }
-        if stored != data {
-            return Err(bad());
-        }
+        let index = Index::take(&mut reader, data)?;
         let mut groups: Vec<GroupStats> = Vec::new();
         let mut grouped = 0u64;
         for _ in 0..reader.count()? {
@@ -305,12 +336,12 @@ impl RunIndex {
             grouped = grouped.checked_add(stats.entries).ok_or_else(bad)?;
             groups.push(stats);
         }
-        if grouped != entries {
+        if grouped != index.total() {
             return Err(bad());
         }
         let gone = take_ranges(&mut reader)?;
         reader.finish()?;
-        Ok(Self { index: Index::of(&blocks), groups, gone })
+        Ok(Self { index, groups, gone })
     }
 
     /// Bytes of memory held.
@@ -320,17 +351,18 @@ impl RunIndex {
 }
 
 /// Puts ranges.
-pub(crate) fn put_ranges(out: &mut Vec<u8>, ranges: &KeyRanges) {
-    put_number(out, ranges.iter().len() as u64);
-    for range in ranges.iter() {
+fn put_ranges(out: &mut Vec<u8>, gone: &Gone) {
+    let ranges = gone.ranges();
+    put_number(out, ranges.len() as u64);
+    for range in &ranges {
         put_bytes(out, &range.start);
         put_bytes(out, &range.end);
     }
 }
 
 /// Reads ranges.
-pub(crate) fn take_ranges(reader: &mut Reader<'_>) -> Result<KeyRanges> {
-    let mut ranges = KeyRanges::default();
+fn take_ranges(reader: &mut Reader<'_>) -> Result<Gone> {
+    let mut ranges = Gone::default();
     for _ in 0..reader.count()? {
         let (start, end) = (reader.bytes()?.to_vec(), reader.bytes()?.to_vec());
         ranges.insert(&KeyRange { start, end });

@@ -5,6 +5,7 @@ use crate::index::RunIndex;
 use crate::manifest::Manifest;
 use crate::token::Token;
 use fluvial_core::{KeyGroupRange, KeyRange, Result};
+use std::borrow::Cow;
 
 /// What a manifest says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,10 +73,10 @@ pub fn inspect_manifest(bytes: &[u8]) -> Result<ManifestSummary> {
 /// As [`inspect_manifest`].
 pub fn inspect_block(bytes: &[u8]) -> Result<i64> {
     let block = Block::open(bytes.to_vec())?;
-    let range = KeyRange { start: bytes.iter().take(3).copied().collect(), end: Vec::new() };
-    block.find(&range.start);
-    block.count(&range);
-    Ok(block.count(&KeyRange::all()))
+    let (start, mut key) = (&bytes[..bytes.len().min(3)], Vec::new());
+    block.find(start);
+    block.count(start, &[], &mut key);
+    Ok(block.count(&[], &[], &mut key))
 }
 
 /// Reads the index of a run whose blocks take `data` bytes: how many blocks there are.
@@ -96,7 +97,7 @@ pub fn inspect_index(bytes: &[u8], data: u64) -> Result<u32> {
 ///
 /// `Corrupt` unless these are exactly those bytes.
 pub fn inspect_packed(bytes: &[u8], plain_bytes: usize) -> Result<Vec<u8>> {
-    unpack(bytes, plain_bytes)
+    unpack(bytes, plain_bytes).map(Cow::into_owned)
 }
 
 /// Reads the token of a snapshot; `None` if the snapshot has no keys.

@@ -1,10 +1,11 @@
 //! Point reads of many keys at once: sorted once, each run asked once, each block read once.
 
 use crate::codec::tag;
+use crate::gone::Gone;
 use crate::run::{HeldBlock, Unread};
 use crate::version::{Live, Version};
 use arrow::array::BinaryArray;
-use fluvial_core::{KeyGroup, KeyRanges};
+use fluvial_core::KeyGroup;
 use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -94,7 +95,7 @@ impl Blocks {
 /// Asks a version for keys, as if `gone` were gone; tells of each what became of it.
 pub(crate) fn look_up(
     version: &Version,
-    gone: &KeyRanges,
+    gone: &Gone,
     asked: Asked<'_>,
     on_unread: OnUnread,
     mut tell: impl FnMut(u32, Answer),

@@ -14,7 +14,7 @@
 use crate::codec::{Reader, put_bytes, put_number};
 use crate::index::too_new;
 use crate::token::ObjectName;
-use fluvial_core::{Error, KeyGroup, KeyGroupRange, KeyRange, Result};
+use fluvial_core::{Error, KeyGroupRange, KeyRange, Result};
 
 /// Version of the bytes of manifests.
 const FORMAT: u8 = 1;
@@ -59,11 +59,10 @@ impl RunMeta {
         self.data + self.meta + self.filter
     }
 
-    /// The keys of one group that it can have.
-    pub(crate) fn reach(&self, group: KeyGroup) -> KeyRange {
-        let of = |middle: &[u8]| [&group.prefix()[..], middle].concat();
-        let KeyRange { end, .. } = KeyRange::prefix(&of(&self.high_middle));
-        KeyRange { start: of(&self.low_middle), end }
+    /// What can stand behind the group in its keys.
+    pub(crate) fn reach(&self) -> KeyRange {
+        let KeyRange { end, .. } = KeyRange::prefix(&self.high_middle);
+        KeyRange { start: self.low_middle.clone(), end }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Sources come newest first. A source that needs a block which is not close says so and nothing
 //! is lost: the caller brings the block and asks again.
 
-use crate::block::{BlockCursor, Kind};
+use crate::block::{Block, BlockCursor, Found, Kind};
 use crate::overlay::Overlay;
 use crate::run::{HeldBlock, Unread};
 use crate::version::Live;
@@ -14,9 +14,19 @@ use std::sync::Arc;
 /// Where blocks come from: the run by its number, and the block.
 pub(crate) type Bring<'b> = dyn FnMut(usize, u32) -> Result<Arc<HeldBlock>, Unread> + Send + 'b;
 
+/// Which way sources are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The least key first.
+    Up,
+    /// The greatest key first.
+    Down,
+}
+
 /// What a run shows of some ranges.
 #[derive(Debug)]
 pub(crate) struct RunCursor<'v> {
+    way: Way,
     live: &'v Live,
     /// The number of the run, for who brings blocks.
     number: usize,
@@ -26,12 +36,51 @@ pub(crate) struct RunCursor<'v> {
     block: Option<Arc<HeldBlock>>,
     is_new: bool,
     at: BlockCursor,
+    /// What of the block is left, going down.
+    left: Left,
+}
+
+/// Entries of a block in order: blocks can be read from their beginning only.
+#[derive(Debug, Default)]
+struct Left {
+    keys: Vec<u8>,
+    entries: Vec<(Range<usize>, Found)>,
+}
+
+impl Left {
+    /// Takes the entries of a block that lie in a range.
+    fn fill(&mut self, block: &Block, range: &KeyRange, at: &mut BlockCursor) {
+        self.keys.clear();
+        at.seek(block, &range.start);
+        while let Some(found) = at.found.take() {
+            if !range.end.is_empty() && at.key >= range.end {
+                break;
+            }
+            let start = self.keys.len();
+            self.keys.extend_from_slice(&at.key);
+            self.entries.push((start..self.keys.len(), found));
+            at.advance(block);
+        }
+    }
+
+    /// Goes to the last one; whether there is one.
+    fn pop(&mut self, at: &mut BlockCursor) -> bool {
+        let Some((key, found)) = self.entries.pop() else { return false };
+        at.key.clear();
+        at.key.extend_from_slice(&self.keys[key]);
+        at.found = Some(found);
+        true
+    }
 }
 
 impl<'v> RunCursor<'v> {
     /// A cursor over these ranges, which are in order.
-    pub(crate) fn new(live: &'v Live, number: usize, pieces: Vec<KeyRange>) -> Self {
+    pub(crate) fn new(live: &'v Live, number: usize, mut pieces: Vec<KeyRange>, way: Way) -> Self {
+        if way == Way::Down {
+            pieces.reverse();
+        }
         Self {
+            way,
             live,
             number,
             pieces: pieces.into_iter(),
@@ -40,11 +89,42 @@ impl<'v> RunCursor<'v> {
             block: None,
             is_new: false,
             at: BlockCursor::default(),
+            left: Left::default(),
         }
     }
 
     /// Goes to the next entry; whether there is one.
     fn advance(&mut self, bring: &mut Bring<'_>) -> Result<bool, Unread> {
+        match self.way {
+            Way::Up => self.advance_up(bring),
+            Way::Down => self.advance_down(bring),
+        }
+    }
+
+    fn advance_down(&mut self, bring: &mut Bring<'_>) -> Result<bool, Unread> {
+        loop {
+            if let Some(held) = &self.block {
+                if std::mem::take(&mut self.is_new) {
+                    self.left.fill(&held.block, &self.piece, &mut self.at);
+                }
+                if self.left.pop(&mut self.at) {
+                    return Ok(true);
+                }
+                self.block = None;
+            }
+            if self.blocks.is_empty() {
+                let Some(piece) = self.pieces.next() else { return Ok(false) };
+                self.blocks = self.live.run.tail.index.blocks_in(&piece);
+                self.piece = piece;
+            } else {
+                self.block = Some(bring(self.number, self.blocks.end - 1)?);
+                self.blocks.end -= 1;
+                self.is_new = true;
+            }
+        }
+    }
+
+    fn advance_up(&mut self, bring: &mut Bring<'_>) -> Result<bool, Unread> {
         loop {
             if let Some(held) = &self.block {
                 if std::mem::take(&mut self.is_new) {
@@ -83,6 +163,7 @@ impl<'v> RunCursor<'v> {
 pub(crate) struct WriteCursor<'v> {
     overlay: &'v Overlay,
     list: std::slice::Iter<'v, u32>,
+    way: Way,
     at: u32,
 }
 
@@ -95,15 +176,19 @@ pub(crate) enum Source<'v> {
 
 impl<'v> Source<'v> {
     /// What `overlay` says in a list of its entries.
-    pub(crate) fn writes(overlay: &'v Overlay, list: &'v [u32]) -> Self {
-        Self::Writes(WriteCursor { overlay, list: list.iter(), at: 0 })
+    pub(crate) fn writes(overlay: &'v Overlay, list: &'v [u32], way: Way) -> Self {
+        Self::Writes(WriteCursor { overlay, list: list.iter(), way, at: 0 })
     }
 
     fn advance(&mut self, bring: &mut Bring<'_>) -> Result<bool, Unread> {
         match self {
             Self::Run(run) => run.advance(bring),
-            Self::Writes(WriteCursor { overlay, list, at }) => {
-                let next = list.find(|at| overlay.entry(**at).is_some());
+            Self::Writes(WriteCursor { overlay, list, way, at }) => {
+                let is_there = |at: &&u32| overlay.entry(**at).is_some();
+                let next = match way {
+                    Way::Up => list.find(is_there),
+                    Way::Down => list.rfind(is_there),
+                };
                 *at = next.copied().unwrap_or(0);
                 Ok(next.is_some())
             }
@@ -139,6 +224,7 @@ impl<'v> Source<'v> {
 /// The union of sources; of equal keys the newest wins.
 #[derive(Debug)]
 pub(crate) struct Merge<'v> {
+    way: Way,
     sources: Vec<Source<'v>>,
     /// Sources that have an entry, by its key and then newest first.
     order: Vec<usize>,
@@ -149,10 +235,10 @@ pub(crate) struct Merge<'v> {
 }
 
 impl<'v> Merge<'v> {
-    /// Of these sources, newest first.
-    pub(crate) fn new(sources: Vec<Source<'v>>) -> Self {
+    /// Of these sources, newest first, which are read this way.
+    pub(crate) fn new(sources: Vec<Source<'v>>, way: Way) -> Self {
         let behind = (0..sources.len()).rev().collect();
-        Self { sources, order: Vec::new(), behind, equal: 0 }
+        Self { way, sources, order: Vec::new(), behind, equal: 0 }
     }
 
     /// Goes to the next key; whether there is one. After [`Unread`] the same call goes on.
@@ -174,8 +260,11 @@ impl<'v> Merge<'v> {
 
     fn place(&mut self, source: usize) {
         let key = self.sources[source].key();
-        let before =
-            |other: &usize| self.sources[*other].key().cmp(key).then(other.cmp(&source)).is_lt();
+        let before = |other: &usize| {
+            let keys = self.sources[*other].key().cmp(key);
+            let keys = if self.way == Way::Up { keys } else { keys.reverse() };
+            keys.then(other.cmp(&source)).is_lt()
+        };
         let at = self.order.iter().take_while(|other| before(other)).count();
         self.order.insert(at, source);
     }

@@ -15,7 +15,14 @@ pub(crate) const PARALLEL: usize = 16;
 /// Blocks are read at once if no more than so many bytes lie between them.
 const GAP_MAX: u64 = 32 << 10;
 /// And up to so many bytes.
-const READ_MAX: u64 = 8 << 20;
+const READ_MAX: u64 = 1 << 20;
+/// Reads of blocks in flight at once: what is far away is waited for together.
+pub(crate) const READS: usize = 64;
+
+/// Whether a range behind one that is read is read with it.
+pub(crate) fn is_near(read: &Range<u64>, next: &Range<u64>) -> bool {
+    next.start.saturating_sub(read.end) <= GAP_MAX && next.end - read.start <= READ_MAX
+}
 
 /// The objects under one root.
 #[derive(Debug, Clone)]
@@ -38,7 +45,7 @@ pub(crate) enum Created {
 impl Objects {
     /// The objects of `store` under `root`. Parts are within what the clouds ask for.
     pub(crate) fn new(store: Arc<dyn ObjectStore>, root: Path) -> Self {
-        Self { store, root, single_max: 64 << 20, part: 16 << 20 }
+        Self { store, root, single_max: 64 << 20, part: 8 << 20 }
     }
 
     /// Where an object lies.
@@ -110,12 +117,7 @@ impl Objects {
         let mut reads: Vec<Range<u64>> = Vec::new();
         for range in ranges {
             match reads.last_mut() {
-                Some(last)
-                    if range.start.saturating_sub(last.end) <= GAP_MAX
-                        && range.end - last.start <= READ_MAX =>
-                {
-                    last.end = range.end;
-                }
+                Some(last) if is_near(last, range) => last.end = range.end,
                 _ => reads.push(range.clone()),
             }
         }

@@ -6,7 +6,8 @@
 
 use crate::budget::lock;
 use crate::codec::tag;
-use fluvial_core::{KeyGroup, KeyRange, KeyRanges};
+use crate::gone::Gone;
+use fluvial_core::{KeyGroup, KeyRange};
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -60,7 +61,7 @@ pub(crate) struct Overlay {
     table: HashTable<u32>,
     order: Mutex<Order>,
     /// Ranges of the version that are gone; `entries` were made after that.
-    pub(crate) gone: KeyRanges,
+    pub(crate) gone: Gone,
     /// Keys of the version that were deleted by range, in each group.
     removed: BTreeMap<KeyGroup, i64>,
     /// By how much the number of keys has changed.
@@ -255,6 +256,9 @@ impl Overlay {
 
     /// Keys that must be looked for before `range` can be counted.
     pub(crate) fn unknown_in(&self, range: &KeyRange) -> Vec<Vec<u8>> {
+        if self.unknown == 0 {
+            return Vec::new();
+        }
         let order = self.ordered();
         let inside = order.lists.iter().flat_map(|list| self.in_range(list, range));
         let writes = inside.filter_map(|at| self.entry(*at));
@@ -278,25 +282,29 @@ impl Overlay {
         }
     }
 
-    /// Removes everything in `range`. `below` is how many keys of the version that removes in each
-    /// group; all entries in the range must be known.
-    pub(crate) fn delete_range(
-        &mut self,
-        range: &KeyRange,
-        below: impl Iterator<Item = (KeyGroup, i64)>,
-        total: i64,
-    ) {
-        let doomed: Vec<u32> = {
-            let order = self.ordered();
-            let inside = order.lists.iter().flat_map(|list| self.in_range(list, range));
-            inside.copied().filter(|at| self.entry(*at).is_some()).collect()
-        };
-        doomed.into_iter().for_each(|at| self.drop_entry(at));
-        for (group, count) in below {
-            *self.removed.entry(group).or_default() += count;
+    /// Removes everything in `ranges`. `below` is how many keys of the version that removes in each
+    /// group from `first` on; all entries in the ranges must be known.
+    pub(crate) fn delete_ranges(&mut self, ranges: &Gone, first: KeyGroup, below: &[i64]) {
+        if !self.table.is_empty() {
+            for range in ranges.ranges() {
+                let doomed: Vec<u32> = {
+                    let order = self.ordered();
+                    let inside = order.lists.iter().flat_map(|list| self.in_range(list, &range));
+                    inside.copied().filter(|at| self.entry(*at).is_some()).collect()
+                };
+                for at in doomed {
+                    let entry = &self.entries[at as usize];
+                    self.delta -= i64::from(entry.state == State::Live);
+                    self.delta += i64::from(entry.below == Below::Has);
+                    self.drop_entry(at);
+                }
+            }
         }
-        self.delta -= total;
-        self.gone.insert(range);
+        for (group, count) in (first.0..).zip(below).filter(|(_, count)| **count != 0) {
+            *self.removed.entry(KeyGroup(group)).or_default() += count;
+            self.delta -= count;
+        }
+        self.gone = self.gone.union(ranges);
     }
 
     /// The entries in order.

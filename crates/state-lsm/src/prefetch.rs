@@ -4,6 +4,7 @@
 //! blocks that these would take much of the budget, their values are copied out piece by piece
 //! instead: a key and its value are smaller than the block around them.
 
+use crate::gone::Gone;
 use crate::lookup::{Answer, Asked, OnUnread, hash, look_up};
 use crate::overlay::{Below, Overlay};
 use crate::run::{HeldBlock, Unread};
@@ -11,7 +12,7 @@ use crate::shared::Shared;
 use crate::store::LsmStore;
 use crate::version::Version;
 use arrow::array::{Array, BinaryArray};
-use fluvial_core::{KeyRange, KeyRanges, Prefetch, Result};
+use fluvial_core::{KeyRange, Prefetch, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ fn piece(shared: &Shared) -> usize {
 pub(crate) async fn look_up_all(
     shared: &Shared,
     base: &Version,
-    gone: &KeyRanges,
+    gone: &Gone,
     keys: &BinaryArray,
     mut tell: impl FnMut(u32, Option<&[u8]>),
 ) -> Result<()> {

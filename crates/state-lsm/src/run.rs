@@ -6,10 +6,11 @@ use crate::disk::DiskCache;
 use crate::filter::Filter;
 use crate::index::RunIndex;
 use crate::manifest::RunMeta;
-use crate::objects::{Objects, damaged};
+use crate::objects::{Objects, damaged, is_near};
 use crate::token::ObjectName;
 use bytes::Bytes;
 use fluvial_core::{KeyRange, Result};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -99,10 +100,30 @@ impl Run {
         Ok(Self::new(key, meta, tail, filter, budget))
     }
 
+    /// These blocks, which are in order, by what is read at once.
+    pub(crate) fn near(&self, blocks: impl IntoIterator<Item = u32>) -> Vec<Vec<u32>> {
+        let mut groups: Vec<Vec<u32>> = Vec::new();
+        let mut read: Option<Range<u64>> = None;
+        for block in blocks {
+            let place = self.tail.index.place(block);
+            match (groups.last_mut(), &mut read) {
+                (Some(group), Some(read)) if is_near(read, &place) => {
+                    group.push(block);
+                    read.end = place.end;
+                }
+                _ => {
+                    groups.push(vec![block]);
+                    read = Some(place);
+                }
+            }
+        }
+        groups
+    }
+
     /// Unpacks a block as it was stored.
     pub(crate) fn unpack(&self, block: u32, stored: &[u8]) -> Result<Block> {
         unpack(stored, self.tail.index.plain_bytes(block))
-            .and_then(Block::open)
+            .and_then(|bytes| Block::open(bytes.into_owned()))
             .map_err(|error| error.at(format_args!("state in {}", self.key.object)))
     }
 
@@ -224,6 +245,37 @@ impl Run {
             })
             .collect();
         objects.read_many(&self.key.object, &ranges).await
+    }
+
+    /// The blocks all of whose entries lie from `start` to `end`, or to the last one if that is
+    /// empty, and those at both ends that may have others too. `until` is as in
+    /// [`Index::blocks_between`](crate::index::Index::blocks_between).
+    pub(crate) fn torn_blocks(
+        &self,
+        start: &[u8],
+        end: &[u8],
+        until: &mut u32,
+    ) -> (Range<u32>, [Option<u32>; 2]) {
+        let index = &self.tail.index;
+        let mut whole = index.blocks_between(start, end, until);
+        let mut torn = [None, None];
+        if !whole.is_empty() && !index.begins_from(whole.start, start) {
+            torn[0] = Some(whole.start);
+            whole.start += 1;
+        }
+        if whole.is_empty() {
+            return (whole, torn);
+        }
+        // The blocks end at one whose separator is at or behind the end.
+        let is_whole = match whole.end < index.blocks() {
+            true => index.is_separator(whole.end, end),
+            false => end.is_empty() || self.meta.high.as_slice() < end,
+        };
+        if !is_whole {
+            whole.end -= 1;
+            torn[1] = Some(whole.end);
+        }
+        (whole, torn)
     }
 
     /// Whether it may have keys of `range`.

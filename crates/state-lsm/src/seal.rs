@@ -2,13 +2,13 @@
 
 use crate::block::Kind;
 use crate::builder::{Built, RunBuilder};
+use crate::gone::Gone;
 use crate::lookup::hash;
 use crate::overlay::{Below, Overlay};
 use crate::prefetch::look_up_all;
 use crate::run::{HeldBlock, Run};
-use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::version::Version;
+use crate::version::{Live, Version};
 use arrow::array::{Array, BinaryArray};
 use bytes::Bytes;
 use fluvial_core::{KeyGroupRange, KeyRanges, Result};
@@ -74,10 +74,10 @@ impl AsRef<[u8]> for Owner {
 
 impl Draft {
     /// What a batch makes of a version.
-    pub(crate) fn new(base: Arc<Version>, overlay: Overlay, settings: &Settings) -> Self {
+    pub(crate) fn new(base: Arc<Version>, overlay: Overlay, shared: &Shared) -> Self {
         match overlay.has_unknown() {
             true => Self::Unknown(base, Box::new(overlay)),
-            false => Self::Ready(next(&base, &overlay, settings)),
+            false => Self::Ready(next(&base, &overlay, shared)),
         }
     }
 
@@ -97,11 +97,11 @@ impl Draft {
         for (key, has) in unknown.iter().zip(has) {
             overlay.resolve(hash(key), key, has);
         }
-        Ok(next(&base, &overlay, &shared.settings))
+        Ok(next(&base, &overlay, shared))
     }
 }
 
-fn next(base: &Version, overlay: &Overlay, settings: &Settings) -> Next {
+fn next(base: &Version, overlay: &Overlay, shared: &Shared) -> Next {
     let groups = base.groups;
     let all = overlay.all();
     let mut rows = base.rows.clone();
@@ -110,7 +110,8 @@ fn next(base: &Version, overlay: &Overlay, settings: &Settings) -> Next {
         *rows = u64::try_from(*rows as i64 + delta).unwrap_or(0);
     }
     let (kept, gone) = keep(base, &overlay.gone);
-    let mut builder = RunBuilder::new(settings, all.len());
+    let builder = RunBuilder::new(&shared.settings, all.len());
+    let mut builder = builder.within(&shared.budget);
     for write in all.iter().filter_map(|at| overlay.entry(*at)) {
         let delta = i64::from(write.value.is_some()) - i64::from(write.below == Below::Has);
         if let Some(kind) = Kind::of(write.value.is_some(), delta) {
@@ -128,26 +129,39 @@ fn next(base: &Version, overlay: &Overlay, settings: &Settings) -> Next {
 
 /// The runs that still show something once `gone` is gone, and what of `gone` they must be told.
 /// A run that shows nothing is dropped unread.
-fn keep(base: &Version, gone: &KeyRanges) -> (Vec<NextRun>, KeyRanges) {
+fn keep(base: &Version, gone: &Gone) -> (Vec<NextRun>, Gone) {
     let mut kept = Vec::new();
     // Neighbours mostly share what hides them.
-    let mut hidden: Option<(&Arc<KeyRanges>, KeyRanges)> = None;
+    let mut hidden: Option<(&Arc<Gone>, Gone)> = None;
     for (at, live) in base.runs.iter().enumerate() {
         let known = hidden.take().filter(|(of, _)| Arc::ptr_eq(of, &live.hidden));
         let (_, hidden) =
             hidden.insert(known.unwrap_or_else(|| (&live.hidden, live.hidden.union(gone))));
         // A run that nobody sees may still hide older ones.
-        let hides = |range: &_| {
-            !hidden.covers(range) && base.runs[at + 1..].iter().any(|older| older.may_have(range))
+        let hides = || {
+            let own = live.gone().minus(hidden);
+            base.runs[at + 1..].iter().any(|older| older.may_have_any(&own))
         };
-        if !live.is_within(hidden) || live.gone().iter().any(hides) {
+        if !live.is_within(hidden) || hides() {
             kept.push(live);
         }
     }
-    let mut needed = KeyRanges::default();
-    for range in gone.iter().filter(|range| kept.iter().any(|live| live.may_have(range))) {
-        needed.insert(range);
-    }
+    let needed = told(gone, &kept);
     let kept = kept.into_iter().map(|live| NextRun::Old(Arc::clone(&live.run), live.clip));
     (kept.collect(), needed)
+}
+
+/// What of `gone` some of these runs may have.
+pub(crate) fn told(gone: &Gone, runs: &[impl std::borrow::Borrow<Live>]) -> Gone {
+    let mut told = Gone::default();
+    for (groups, rests) in gone.parts() {
+        let mut needed = KeyRanges::default();
+        for rest in rests.iter() {
+            if runs.iter().any(|live| live.borrow().may_have(&groups, rest)) {
+                needed.insert(rest);
+            }
+        }
+        told.add(groups, needed);
+    }
+    told
 }

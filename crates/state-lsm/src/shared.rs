@@ -5,7 +5,7 @@ use crate::budget::{Budget, lock};
 use crate::disk::DiskCache;
 use crate::load::{self, Parts};
 use crate::manifest::{Manifest, RunMeta};
-use crate::objects::{Objects, PARALLEL};
+use crate::objects::{Objects, PARALLEL, READS};
 use crate::run::{HeldBlock, Run, RunKey};
 use crate::seal::{Draft, Owner, Sealed};
 use crate::settings::Settings;
@@ -114,15 +114,16 @@ impl Shared {
         version: &Version,
         missing: BTreeMap<usize, BTreeSet<u32>>,
     ) -> Result<Vec<Arc<HeldBlock>>> {
-        let reads = missing.into_iter().map(|(number, blocks)| async move {
+        let reads = missing.into_iter().flat_map(|(number, blocks)| {
             let run = &version.runs[number].run;
-            let blocks: Vec<u32> = blocks.into_iter().collect();
-            let read = run.read(&self.objects, self.disk.as_ref(), &blocks).await?;
-            let held = blocks.iter().zip(read).map(|(number, block)| run.keep(*number, block));
-            Ok::<_, Error>(held.collect::<Vec<_>>())
+            run.near(blocks).into_iter().map(move |blocks| async move {
+                let read = run.read(&self.objects, self.disk.as_ref(), &blocks).await?;
+                let held = blocks.iter().zip(read).map(|(number, block)| run.keep(*number, block));
+                Ok::<_, Error>(held.collect::<Vec<_>>())
+            })
         });
         let reads: Vec<_> = reads.collect();
-        let held: Vec<_> = futures::stream::iter(reads).buffered(PARALLEL).try_collect().await?;
+        let held: Vec<_> = futures::stream::iter(reads).buffered(READS).try_collect().await?;
         Ok(held.into_iter().flatten().collect())
     }
 

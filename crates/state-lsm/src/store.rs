@@ -1,8 +1,9 @@
 //! An open store.
 
 use crate::budget::Charge;
+use crate::gone::Gone;
 use crate::lookup::{Answer, Asked, Blocks, OnUnread, hash, look_up};
-use crate::merge::{Merge, RunCursor, Source};
+use crate::merge::Way;
 use crate::overlay::{Below, Overlay};
 use crate::run::{HeldBlock, Unread, WholeRun};
 use crate::seal::Draft;
@@ -61,7 +62,7 @@ enum Place {
     Stored(u32, Range<u32>),
 }
 
-fn not_prefetched(id: &StoreId) -> Error {
+pub(crate) fn not_prefetched(id: &StoreId) -> Error {
     Error::invalid(format!(
         "state of {id} was read without being prefetched first: this is a mistake in the operator"
     ))
@@ -157,23 +158,6 @@ impl LsmStore {
         (0..keys.len()).map(|at| hash(keys.value(at))).collect()
     }
 
-    /// Sources of a scan, newest first. `lists` are those of the writes.
-    fn sources<'v>(&'v self, range: &KeyRange, lists: &'v [Vec<u32>]) -> Vec<Source<'v>> {
-        let lists = lists.iter().map(|list| self.overlay.in_range(list, range));
-        let mut sources: Vec<_> = lists
-            .filter(|list| !list.is_empty())
-            .map(|list| Source::writes(&self.overlay, list))
-            .collect();
-        let pieces = self.overlay.gone.outside(range);
-        for (number, live) in self.base.runs.iter().enumerate() {
-            let shown: Vec<KeyRange> = pieces.iter().flat_map(|piece| live.shown(piece)).collect();
-            if shown.iter().any(|piece| live.may_have(piece)) {
-                sources.push(Source::Run(RunCursor::new(live, number, shown)));
-            }
-        }
-        sources
-    }
-
     /// Finds out of the keys in `range` whether the version has them.
     fn resolve(&mut self, range: &KeyRange) -> Result<()> {
         let unknown = self.overlay.unknown_in(range);
@@ -265,26 +249,11 @@ impl StateStore for LsmStore {
     }
 
     fn scan(&self, range: &KeyRange, limit: usize) -> Result<Entries> {
-        let (mut keys, mut values) = (Column::new(0, 0), Column::new(0, 0));
-        let range = range.within(self.groups);
-        let order = self.overlay.ordered();
-        let mut merge = Merge::new(self.sources(&range, &order.lists));
-        let base = &self.base;
-        let mut bring = |run: usize, block| base.runs[run].block(block);
-        let mut found = 0;
-        while found < limit {
-            match merge.advance(&mut bring) {
-                Err(Unread) => return Err(not_prefetched(&self.id)),
-                Ok(false) => break,
-                Ok(true) => {}
-            }
-            if let Some(value) = merge.value() {
-                keys.push(Some(merge.key()))?;
-                values.push(Some(value))?;
-                found += 1;
-            }
-        }
-        Ok(Entries { keys: keys.finish(), values: values.finish() })
+        self.entries(range, limit, Way::Up)
+    }
+
+    fn scan_back(&self, range: &KeyRange, limit: usize) -> Result<Entries> {
+        self.entries(range, limit, Way::Down)
     }
 
     fn put_many(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<()> {
@@ -338,27 +307,28 @@ impl StateStore for LsmStore {
     }
 
     fn delete_range(&mut self, range: &KeyRange) -> Result<u64> {
-        let range = range.within(self.groups);
-        if range.is_empty() {
-            return Ok(0);
-        }
-        self.resolve(&range)?;
-        let first = KeyGroup::of(&range.start).unwrap_or(KeyGroup(0)).0;
-        let mut below = Vec::new();
-        let groups = self.groups.groups().filter(|group| group.0 >= first);
-        for group in groups.take_while(|group| group.prefix().as_slice() < range.end.as_slice()) {
-            let part = range.within(KeyGroupRange { start: group.0, end: group.0 + 1 });
-            let count = self.base.count(&part, &self.overlay.gone);
-            let count = count.map_err(|Unread| not_prefetched(&self.id))?;
-            if count != 0 {
-                below.push((group, count));
+        self.delete_ranges(std::slice::from_ref(range))
+    }
+
+    fn delete_ranges(&mut self, ranges: &[KeyRange]) -> Result<u64> {
+        let mut doomed = Gone::default();
+        ranges.iter().for_each(|range| doomed.insert(range));
+        let doomed = doomed.within(self.groups);
+        let mut total = 0;
+        if !self.overlay.is_unchanged() {
+            for range in doomed.ranges() {
+                self.resolve(&range)?;
+                total += self.overlay.count(&range).unwrap_or(0);
             }
         }
-        let written = self.overlay.count(&range).unwrap_or(0);
-        let total = below.iter().map(|(_, count)| count).sum::<i64>() + written;
+        let unseen = doomed.minus(&self.overlay.gone);
+        let mut below = vec![0; self.base.rows.len()];
+        let counted = self.base.count(&unseen, &mut below);
+        counted.map_err(|Unread| not_prefetched(&self.id))?;
+        total += below.iter().sum::<i64>();
         if total > 0 {
             self.known.take();
-            self.overlay.delete_range(&range, below.into_iter(), total);
+            self.overlay.delete_ranges(&doomed, KeyGroup(self.groups.start), &below);
             // Less is held than before, whatever others hold.
             self.charge.resize(self.own());
         }
@@ -377,7 +347,8 @@ impl StateStore for LsmStore {
             Origin::Exact(token) if self.overlay.is_unchanged() => Change::None(token.to_string()),
             _ if rows == 0 && is_known => Change::None(Token::default().to_string()),
             _ => {
-                let draft = Draft::new(self.base, self.overlay, &self.shared.settings);
+                let _first = self.shared.jobs.pace.first();
+                let draft = Draft::new(self.base, self.overlay, &self.shared);
                 self.shared.seal(draft, self.pins)
             }
         };

@@ -1,7 +1,10 @@
 //! A version: runs, newest first, each for some of the key groups.
 
+use crate::count::Counter;
+use crate::gone::Gone;
 use crate::run::{HeldBlock, Run, Unread};
-use fluvial_core::{KeyGroup, KeyGroupRange, KeyRange, KeyRanges};
+use fluvial_core::{KeyGroupRange, KeyRange};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A run in a version.
@@ -11,7 +14,7 @@ pub(crate) struct Live {
     /// The groups for which it counts.
     pub(crate) clip: KeyGroupRange,
     /// Its keys that newer runs say are gone.
-    pub(crate) hidden: Arc<KeyRanges>,
+    pub(crate) hidden: Arc<Gone>,
 }
 
 /// What a store was at a commit.
@@ -24,107 +27,49 @@ pub(crate) struct Version {
 }
 
 impl Live {
-    /// What of `range` this run may have and shows.
+    /// What of `range` this run may have and shows, in order.
     pub(crate) fn shown(&self, range: &KeyRange) -> Vec<KeyRange> {
         let range = range.within(self.clip);
         match self.run.may_touch(&range) {
-            true => self.hidden.outside(&range),
+            true => self.likely(self.hidden.outside(&range)),
             false => Vec::new(),
         }
     }
 
-    /// The groups of it that `range` has keys of, each with what of the range it can have, and
-    /// whether that is all it can have.
-    fn by_group(&self, range: &KeyRange) -> impl Iterator<Item = (usize, KeyRange, bool)> {
-        let range = range.within(self.clip);
-        let groups = &self.run.tail.groups;
-        let first = KeyGroup::of(&range.start).unwrap_or(KeyGroup(0));
-        let from = groups.partition_point(|stats| stats.group < first);
-        let run = &self.run;
-        (from..groups.len())
-            .take_while({
-                let end = range.end.clone();
-                move |at| groups[*at].group.prefix().as_slice() < end.as_slice()
-            })
-            .map(move |at| {
-                let KeyRange { mut start, mut end } = run.meta.reach(groups[at].group);
-                let mut is_whole = true;
-                if start < range.start {
-                    start.clone_from(&range.start);
-                    is_whole = false;
-                }
-                // The end of a reach is empty only behind the last group, which `within` cuts.
-                if end.is_empty() || range.end < end {
-                    end.clone_from(&range.end);
-                    is_whole = false;
-                }
-                (at, KeyRange { start, end }, is_whole)
-            })
-            .filter(|(_, part, _)| !part.is_empty())
+    /// Whether it has entries of one of these groups.
+    fn has_groups(&self, groups: &Range<u32>) -> bool {
+        let start = groups.start.max(self.clip.start.into());
+        let end = groups.end.min(self.clip.end.into());
+        let own = &self.run.tail.groups;
+        let at = own.partition_point(|stats| u32::from(stats.group.0) < start);
+        own.get(at).is_some_and(|stats| u32::from(stats.group.0) < end)
     }
 
-    /// Whether it may have an entry in `range`.
-    pub(crate) fn may_have(&self, range: &KeyRange) -> bool {
-        self.run.may_touch(&range.within(self.clip)) && self.by_group(range).next().is_some()
+    /// Whether it may have an entry with one of these groups and a rest in `rest`.
+    pub(crate) fn may_have(&self, groups: &Range<u32>, rest: &KeyRange) -> bool {
+        let meta = &self.run.meta;
+        meta.entries > 0 && !intersect(rest, &meta.reach()).is_empty() && self.has_groups(groups)
+    }
+
+    /// Those of the ranges, which it shows, in which it may have an entry.
+    fn likely(&self, mut shown: Vec<KeyRange>) -> Vec<KeyRange> {
+        shown.retain(|range| {
+            let mut one = Gone::default();
+            one.insert(range);
+            self.may_have_any(&one)
+        });
+        shown
+    }
+
+    /// Whether it may have an entry in one of these ranges.
+    pub(crate) fn may_have_any(&self, gone: &Gone) -> bool {
+        gone.parts().any(|(groups, rests)| rests.iter().any(|rest| self.may_have(&groups, rest)))
     }
 
     /// Whether everything it has is among `gone`.
-    pub(crate) fn is_within(&self, gone: &KeyRanges) -> bool {
-        let stats = self.run.tail.groups.iter();
-        let own = |group: KeyGroup| self.clip.contains(group);
-        stats.filter(|s| own(s.group)).all(|s| gone.covers(&self.run.meta.reach(s.group)))
-    }
-
-    /// By how much its entries in `range` change the number of keys.
-    pub(crate) fn count(&self, range: &KeyRange) -> Result<i64, Unread> {
-        if !self.run.may_touch(&range.within(self.clip)) {
-            return Ok(0);
-        }
-        let mut sum = 0;
-        for (at, part, is_whole) in self.by_group(range) {
-            sum += match is_whole {
-                true => self.run.tail.groups[at].delta,
-                false => self.count_blocks(&part)?,
-            };
-        }
-        Ok(sum)
-    }
-
-    /// The blocks of a range that are counted one by one: those at its ends.
-    pub(crate) fn torn_blocks(&self, part: &KeyRange) -> (std::ops::Range<u32>, [Option<u32>; 2]) {
-        let index = &self.run.tail.index;
-        let mut whole = index.blocks_in(part);
-        let mut torn = [None, None];
-        if whole.is_empty() {
-            return (whole, torn);
-        }
-        if !index.begins_from(whole.start, &part.start) {
-            torn[0] = Some(whole.start);
-            whole.start += 1;
-        }
-        if whole.is_empty() {
-            return (whole, torn);
-        }
-        // `blocks_in` ends at a block whose separator is at or behind the end.
-        let is_whole = match whole.end < index.blocks() {
-            true => index.is_separator(whole.end, &part.end),
-            false => part.end.is_empty() || self.run.meta.high < part.end,
-        };
-        if !is_whole {
-            whole.end -= 1;
-            torn[1] = Some(whole.end);
-        }
-        (whole, torn)
-    }
-
-    fn count_blocks(&self, part: &KeyRange) -> Result<i64, Unread> {
-        let (whole, torn) = self.torn_blocks(part);
-        let mut sum = self.run.tail.index.delta(whole);
-        for block in torn.into_iter().flatten() {
-            let held = self.run.block(block)?;
-            sum += held.block.count(part);
-        }
-        Ok(sum)
+    pub(crate) fn is_within(&self, gone: &Gone) -> bool {
+        let groups = self.run.tail.groups.iter().map(|stats| stats.group);
+        gone.covers(groups.filter(|group| self.clip.contains(*group)), &self.run.meta.reach())
     }
 
     /// A block of it, if it is in memory.
@@ -146,7 +91,7 @@ impl Version {
         rows: Vec<u64>,
         runs: impl IntoIterator<Item = (Arc<Run>, KeyGroupRange)>,
     ) -> Self {
-        let mut hidden = Arc::new(KeyRanges::default());
+        let mut hidden = Arc::new(Gone::default());
         let runs = runs.into_iter().map(|(run, clip)| {
             let live = Live { run, clip, hidden: Arc::clone(&hidden) };
             if !live.run.tail.gone.is_empty() {
@@ -163,29 +108,29 @@ impl Version {
         self.rows.iter().sum()
     }
 
-    /// Keys in `range`, as if `gone` were gone.
-    pub(crate) fn count(&self, range: &KeyRange, gone: &KeyRanges) -> Result<i64, Unread> {
-        let mut sum = 0;
-        for piece in gone.outside(range) {
-            for live in &self.runs {
-                for shown in live.shown(&piece) {
-                    sum += live.count(&shown)?;
-                }
-            }
+    /// Keys in `ranges`, added to those of each group of `groups`.
+    pub(crate) fn count(&self, ranges: &Gone, counts: &mut [i64]) -> Result<(), Unread> {
+        for live in &self.runs {
+            Counter::new(live).count(ranges, self.groups.start, counts)?;
         }
-        Ok(sum)
+        Ok(())
     }
 }
 
 impl Live {
     /// The ranges of older runs that it says are gone, for its groups.
-    pub(crate) fn gone(&self) -> KeyRanges {
-        let own = &self.run.tail.gone;
-        if own.iter().all(|range| range.is_within(self.clip)) {
-            return own.clone();
-        }
-        let mut gone = KeyRanges::default();
-        own.iter().for_each(|range| gone.insert(&range.within(self.clip)));
-        gone
+    pub(crate) fn gone(&self) -> Gone {
+        self.run.tail.gone.within(self.clip)
     }
+}
+
+/// What both have.
+pub(crate) fn intersect(a: &KeyRange, b: &KeyRange) -> KeyRange {
+    let start = a.start.as_slice().max(&b.start).to_vec();
+    let end = match (a.end.is_empty(), b.end.is_empty()) {
+        (true, _) => b.end.clone(),
+        (_, true) => a.end.clone(),
+        _ => a.end.as_slice().min(&b.end).to_vec(),
+    };
+    KeyRange { start, end }
 }

@@ -45,7 +45,7 @@ pub fn reads_its_writes(make: Make<'_>) {
 }
 
 /// Law 2 of the store: a scan yields the keys of its range in order, each once, never more than
-/// its limit, and less only at the end.
+/// its limit, and less only at the end; a scan from the end yields the last ones.
 ///
 /// # Panics
 ///
@@ -68,6 +68,11 @@ pub fn scans_in_order(make: Make<'_>) {
                         model.iter().filter(|(k, _)| !range.is_empty() && range.contains(k));
                     let expected: Vec<_> = inside.map(|(k, v)| (k.clone(), v.clone())).collect();
                     assert_eq!(found, expected, "of {range:?} in pages of {page}");
+                    let back = store.scan_back(range, *page).expect("scanning from the end");
+                    let back = back.keys.iter().flatten().zip(back.values.iter().flatten());
+                    let back: Vec<_> = back.map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
+                    let last: Vec<_> = expected.iter().rev().take(*page).cloned().collect();
+                    assert_eq!(back, last, "the last {page} of {range:?}");
                     assert_eq!(
                         store.scan(range, 0).expect("scanning").keys.len(),
                         0,

@@ -45,6 +45,8 @@ pub(super) enum Write {
     Put(Vec<(Vec<u8>, Vec<u8>)>),
     Delete(Vec<Vec<u8>>),
     DeleteRange(KeyRange),
+    /// These may overlap.
+    DeleteRanges(Vec<KeyRange>),
 }
 
 /// One value under one key of group 1.
@@ -79,6 +81,7 @@ pub(super) fn writes() -> impl Strategy<Value = Vec<Write>> {
         4 => vec((keys(), value()), 0..6).prop_map(Write::Put),
         2 => vec(keys(), 0..4).prop_map(Write::Delete),
         1 => ranges().prop_map(Write::DeleteRange),
+        1 => vec(ranges(), 0..4).prop_map(Write::DeleteRanges),
     ];
     vec(write, 0..4)
 }
@@ -187,6 +190,14 @@ pub(super) fn play(
                 let before = model.len();
                 model.retain(|key, _| !own(key) || range.is_empty() || !range.contains(key));
                 let removed = store.delete_range(range)?;
+                assert_eq!(removed, (before - model.len()) as u64, "the number of removed keys");
+            }
+            Write::DeleteRanges(ranges) => {
+                let before = model.len();
+                let is_doomed =
+                    |key: &[u8]| ranges.iter().any(|r| !r.is_empty() && r.contains(key));
+                model.retain(|key, _| !own(key) || !is_doomed(key));
+                let removed = store.delete_ranges(ranges)?;
                 assert_eq!(removed, (before - model.len()) as u64, "the number of removed keys");
             }
         }

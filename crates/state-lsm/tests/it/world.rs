@@ -92,6 +92,11 @@ pub(crate) fn check_scan(store: &dyn StateStore, model: &Contents, range: &KeyRa
     let expected: Vec<_> = inside(model, range).into_iter().take(limit).collect();
     let expected: Vec<_> = expected.iter().map(|(k, v)| (k.as_slice(), v.as_slice())).collect();
     assert_eq!(found, expected, "of {range:?}");
+    let Entries { keys, values } = store.scan_back(range, limit).unwrap();
+    let found: Vec<_> = keys.iter().flatten().zip(values.iter().flatten()).collect();
+    let expected = inside(model, range).into_iter().rev().take(limit);
+    let expected: Vec<_> = expected.map(|(k, v)| (k.as_slice(), v.as_slice())).collect();
+    assert_eq!(found, expected, "of {range:?} from the end");
 }
 
 pub(crate) fn check_get(store: &dyn StateStore, model: &Contents, asked: &[Vec<u8>]) {
@@ -110,7 +115,7 @@ pub(crate) fn call(rng: &mut Rng, store: &mut dyn StateStore, model: &mut Conten
     let asked = column(keys.iter().map(Vec::as_slice));
     let values: Vec<Vec<u8>> = keys.iter().map(|_| value(rng)).collect();
     let column = column(values.iter().map(Vec::as_slice));
-    match below(rng, 12) {
+    match below(rng, 13) {
         0..=3 => {
             store.put_many(&asked, &column).unwrap();
             model.extend(keys.into_iter().zip(values));
@@ -139,7 +144,24 @@ pub(crate) fn call(rng: &mut Rng, store: &mut dyn StateStore, model: &mut Conten
             assert_eq!(store.delete_range(&range).unwrap(), doomed.len() as u64, "of {range:?}");
             doomed.iter().for_each(|key| drop(model.remove(key)));
         }
-        9..=10 => check_scan(store, model, &range(rng), 1 + below(rng, 5)),
+        9 => {
+            let ranges: Vec<KeyRange> = match below(rng, 2) {
+                0 => (0..below(rng, 4)).map(|_| range(rng)).collect(),
+                // A window of every group.
+                _ => {
+                    let time = below(rng, 4) as u8;
+                    let of =
+                        |group: u8| KeyRange::prefix(&[0, group, 1, 0, 0, 0, 0, 0, 0, 0, time]);
+                    (0..ALL.end as u8).map(of).collect()
+                }
+            };
+            let is_doomed = |key: &[u8]| ranges.iter().any(|r| !r.is_empty() && r.contains(key));
+            let before = model.len();
+            model.retain(|key, _| !is_doomed(key));
+            let removed = (before - model.len()) as u64;
+            assert_eq!(store.delete_ranges(&ranges).unwrap(), removed, "of {ranges:?}");
+        }
+        10..=11 => check_scan(store, model, &range(rng), 1 + below(rng, 5)),
         _ => check_get(store, model, &keys),
     }
     assert_eq!(store.size().rows, model.len() as u64, "the number of keys");
