@@ -97,7 +97,9 @@ impl Index {
         for column in [&mut self.offsets, &mut self.entries] {
             column.shrink_to_fit();
         }
-        (self.ends.shrink_to_fit(), self.plain.shrink_to_fit(), self.deltas.shrink_to_fit());
+        self.ends.shrink_to_fit();
+        self.plain.shrink_to_fit();
+        self.deltas.shrink_to_fit();
         self
     }
 

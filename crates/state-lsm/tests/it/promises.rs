@@ -2,7 +2,6 @@
 
 use crate::world::{ALL, Version, column, id, show};
 use crate::{backend, tiny};
-use arrow::array::Array;
 use fluvial_core::{
     ErrorKind, KeyRange, Prefetch, RunId, Snapshot, StateBackend, StateStore, StateVersion,
 };
@@ -253,32 +252,6 @@ fn memory_is_given_back() {
             }
         }
         assert!(lsm.memory_bytes() < held * 2 && held < 1 << 20, "{held} {}", lsm.memory_bytes());
-    });
-}
-
-/// Trap H10.
-#[test]
-fn a_thousand_openings_leave_nothing_behind() {
-    block_on(async {
-        let disk = Disk::new();
-        let lsm = backend(disk.process().store(), Settings::default());
-        let keys: Vec<_> = (0..2000).map(|i| key(i as u8 % 4, 0, i)).collect();
-        let mut last = step(&lsm, &Version::genesis(), &keys, b"value").await;
-        let mut held = Vec::new();
-        for round in 0..1000u16 {
-            // Opened, scanned and forgotten; and each tenth time written.
-            let store = open(&lsm, &last).await;
-            assert_eq!(store.scan(&KeyRange::all(), 3000).unwrap().keys.len(), 2000);
-            drop(store);
-            if round % 10 == 0 {
-                last = step(&lsm, &last, &keys[..20], b"other").await;
-                lsm.retain(&last.snapshots).await.unwrap();
-                held.push(lsm.memory_bytes());
-            }
-        }
-        let (early, late) = (held[20..40].iter().max(), held[80..].iter().max());
-        assert!(late.unwrap() * 10 <= early.unwrap() * 11, "{held:?}");
-        assert!(disk.contents().len() < 40, "{} objects", disk.contents().len());
     });
 }
 
