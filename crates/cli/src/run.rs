@@ -142,8 +142,10 @@ impl Run {
 
     async fn statements(&self, script: Script) -> anyhow::Result<()> {
         for statement in script.statements {
-            if self.waits(&statement.command) {
-                self.until_ended().await?;
+            match &statement.command {
+                Command::CreateStreamingTable(create) => self.until_written(&create.query).await?,
+                command if self.waits(command) => self.until_ended().await?,
+                _ => {}
             }
             if self.checkpoint_given
                 && let Some(warning) = without_checkpoint(&statement.command)
@@ -183,26 +185,43 @@ impl Run {
         self.running(|all| all.iter().any(|running| names.contains(&running.table.to_lowercase())))
     }
 
+    /// Waits for the tables that a streaming table reads: until a query that ends by itself has
+    /// filled its own, or another has written its first batch.
+    async fn until_written(&self, query: &LoweredQuery) -> anyhow::Result<()> {
+        let names = query.table_names();
+        let waits = |running: &Running| {
+            names.contains(&running.table.to_lowercase()) && !running.has_written()
+        };
+        while self.running(|all| all.iter().any(waits)) {
+            self.look().await?;
+        }
+        Ok(())
+    }
+
     /// Waits for all queries that run. The first error ends the waiting.
     async fn until_ended(&self) -> anyhow::Result<()> {
-        loop {
-            let queries: Vec<_> = self.running(|all| all.iter().map(|r| r.query.clone()).collect());
-            if queries.is_empty() {
-                return Ok(());
-            }
-            self.reporter.look(queries.iter());
-            let ends = queries.iter().map(|query| Box::pin(query.await_termination()));
-            tokio::select! {
-                (result, at, _) = futures::future::select_all(ends) => {
-                    let running = self.running(|all| all.remove(at));
-                    let end = if result.is_ok() { End::Done } else { End::Failed };
-                    self.reporter.ended(&running.query, end).await;
-                    // The error says which query it is about.
-                    result?;
-                }
-                () = tokio::time::sleep(LOOK) => {}
-            }
+        while self.running(|all| !all.is_empty()) {
+            self.look().await?;
         }
+        Ok(())
+    }
+
+    /// Waits a moment, or until one of the queries ends.
+    async fn look(&self) -> anyhow::Result<()> {
+        let queries: Vec<_> = self.running(|all| all.iter().map(|r| r.query.clone()).collect());
+        self.reporter.look(queries.iter());
+        let ends = queries.iter().map(|query| Box::pin(query.await_termination()));
+        tokio::select! {
+            (result, at, _) = futures::future::select_all(ends) => {
+                let running = self.running(|all| all.remove(at));
+                let end = if result.is_ok() { End::Done } else { End::Failed };
+                self.reporter.ended(&running.query, end).await;
+                // The error says which query it is about.
+                result?;
+            }
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        Ok(())
     }
 
     /// Stops everything that still runs.

@@ -29,6 +29,13 @@ pub(crate) struct Running {
     pub(crate) query: StreamingQuery,
 }
 
+impl Running {
+    /// Whether others can read its table: one that ends by itself leaves the list when it is full.
+    pub(crate) fn has_written(&self) -> bool {
+        self.pace == Pace::Endless && self.query.last_progress().is_some()
+    }
+}
+
 /// A session that runs the statements of one script.
 pub(crate) struct Library {
     session: Session,

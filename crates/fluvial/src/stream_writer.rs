@@ -5,6 +5,7 @@ use crate::late_rows::LateRows;
 use crate::session::Session;
 use crate::start::{self, Start};
 use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
 use datafusion::dataframe::DataFrame;
 use fluvial_core::options::Options;
 use fluvial_core::{BatchId, Error, OutputMode, Result, Sink};
@@ -186,6 +187,7 @@ impl DataStreamWriter {
         let mode = self.mode.unwrap_or(OutputMode::Append);
         let checkpoint = self.options.take("checkpointLocation");
         let plan = start::prepare(&self.session, &self.frame, mode)?;
+        check_partition_columns(plan.schema(), &self.partition_by)?;
         let output = match self.sink {
             Some(sink) => {
                 self.options.finish(&["checkpointLocation"])?;
@@ -226,5 +228,20 @@ impl DataStreamWriter {
             late.register(&session).await?;
         }
         Ok(query)
+    }
+}
+
+/// Said before anything is made: a sink would find out in its first batch, and `to_table` would
+/// have named the table by then.
+fn check_partition_columns(schema: &Schema, partition_by: &[String]) -> Result<()> {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let is_there = |column: &str| names.iter().any(|n| n.to_lowercase() == column.to_lowercase());
+    match partition_by.iter().find(|column| !is_there(column)) {
+        None => Ok(()),
+        Some(missing) => Err(Error::invalid(format!(
+            "partition column {missing} not found in existing columns ({})",
+            names.join(", ")
+        ))
+        .with_condition("PARTITION_COLUMN_NOT_FOUND")),
     }
 }

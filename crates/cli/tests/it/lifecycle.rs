@@ -49,3 +49,19 @@ fn of_two_runs_one_says_that_the_other_has_taken_over() {
     assert_eq!((code, other), (3, 0), "{errors}\n{other_errors}");
     assert!(errors.contains("another run has taken over"), "{errors}");
 }
+
+/// A table that does not exist yet is no mistake when a query above fills it.
+#[test]
+fn a_stream_over_a_table_of_the_same_file_waits_for_it() {
+    let folder = Folder::with(
+        "
+CREATE STREAMING TABLE bronze AS
+SELECT value FROM STREAM rate_micro_batch(rowsPerBatch => 3);
+CREATE STREAMING TABLE silver AS SELECT value * 2 AS twice FROM STREAM bronze;
+SELECT sum(twice) AS total FROM silver;
+",
+    );
+    let (code, out, errors) = folder.start(&[]).end();
+    assert_eq!(code, 0, "{errors}");
+    assert!(out.contains("|6    |"), "{out}");
+}

@@ -3,7 +3,7 @@
 
 use super::extension::{Node, text, text_of};
 use super::types::type_of_function;
-use super::{grouping_id, pretty, window_names};
+use super::{grouping_id, pretty, unread, window_names};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause,
@@ -69,6 +69,7 @@ impl VisitorMut for Lower {
 fn name_columns(body: &mut SetExpr) {
     match body {
         SetExpr::Select(select) => {
+            unread::write_modifiers(select);
             name_items(select);
             grouping_id::expand(select);
         }

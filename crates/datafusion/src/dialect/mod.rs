@@ -29,6 +29,7 @@ mod session;
 mod set_operations;
 mod syntax;
 mod types;
+mod unread;
 mod window_names;
 
 pub(crate) use set_operations::is_except_all;

@@ -7,6 +7,7 @@ use super::refusal;
 use super::session::name_case;
 use super::set_operations;
 use super::syntax::SparkDialect;
+use super::unread;
 use crate::functions::error::spark;
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::execution::SessionState;
@@ -91,6 +92,7 @@ fn plan(state: &SessionState, mut expr: SqlExpr, schema: &DFSchema) -> Result<Ex
 ///
 /// What planning refuses.
 pub async fn plan_query(state: &SessionState, mut query: Query) -> Result<LogicalPlan> {
+    unread::check(&query)?;
     lower_query(&mut query);
     refusal::check_limit(&query)?;
     plan_lowered(state, query).await

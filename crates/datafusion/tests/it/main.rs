@@ -4,3 +4,4 @@
 
 mod function_list;
 mod spark_facts;
+mod unread;
