@@ -49,14 +49,18 @@ pub(crate) fn read_date(text: &[u8], form: Option<&Pattern>) -> Option<i32> {
     }
 }
 
-/// A number, or one of the words that Spark has for what is none.
+/// A number as Java reads one, with blanks around it and the mark of a type behind it, or one of
+/// Java's words for what is none.
 fn float<T: std::str::FromStr + From<f32>>(text: &str) -> Option<T> {
+    let text = text.trim_matches(|c: char| c <= ' ');
     match text {
-        "NaN" => Some(f32::NAN.into()),
-        "Inf" => Some(f32::INFINITY.into()),
-        "-Inf" => Some(f32::NEG_INFINITY.into()),
-        // The standard library knows more words.
-        _ if text.contains(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')) => None,
-        _ => text.parse().ok(),
+        "NaN" | "+NaN" | "-NaN" => return Some(f32::NAN.into()),
+        "Infinity" | "+Infinity" => return Some(f32::INFINITY.into()),
+        "-Infinity" => return Some(f32::NEG_INFINITY.into()),
+        _ => {}
     }
+    let number = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+    // The standard library knows more words.
+    let words = number.contains(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'));
+    if words { None } else { number.parse().ok() }
 }

@@ -35,27 +35,30 @@ pub(crate) struct CsvOptions {
     pub(super) unknown: Unknown,
 }
 
-/// What numbers that are none are called; Spark's own names always count.
-#[derive(Debug, Clone, Default)]
+/// What numbers that are none are called, beside Java's own names.
+#[derive(Debug, Clone)]
 pub(super) struct Floats {
-    nan: Option<String>,
-    positive: Option<String>,
-    negative: Option<String>,
+    nan: String,
+    positive: String,
+    negative: String,
 }
 
 impl Floats {
     fn take(options: &mut Options) -> Self {
-        let (nan, positive) = (options.take("nanValue"), options.take("positiveInf"));
-        Self { nan, positive, negative: options.take("negativeInf") }
+        let mut name = |option, usual: &str| options.take(option).unwrap_or_else(|| usual.into());
+        Self {
+            nan: name("nanValue", "NaN"),
+            positive: name("positiveInf", "Inf"),
+            negative: name("negativeInf", "-Inf"),
+        }
     }
 
     /// The name that the reader of numbers knows.
     pub(super) fn name<'a>(&self, text: &'a str) -> &'a str {
-        let is = |own: &Option<String>| own.as_deref() == Some(text);
         match text {
-            _ if is(&self.nan) => "NaN",
-            _ if is(&self.positive) => "Inf",
-            _ if is(&self.negative) => "-Inf",
+            _ if self.nan == text => "NaN",
+            _ if self.positive == text => "Infinity",
+            _ if self.negative == text => "-Infinity",
             _ => text,
         }
     }

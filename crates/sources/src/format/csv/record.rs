@@ -53,8 +53,8 @@ fn cell(line: &str, start: usize, dialect: &Dialect, out: &mut Cells) -> usize {
     let blank = if dialect.trim_start { rest.len() - rest.trim_start().len() } else { 0 };
     let begin = start + blank;
     let quote = dialect.quote.filter(|quote| line[begin..].starts_with(*quote));
-    if let Some(end) = quote.and_then(|quote| quoted(line, begin + 1, quote, dialect, out)) {
-        return end;
+    if let Some(quote) = quote {
+        return quoted(line, begin + 1, quote, dialect, out);
     }
     let end = line[begin..].find(dialect.separator.as_str()).map_or(line.len(), |at| begin + at);
     let text = &line[begin..end];
@@ -63,15 +63,9 @@ fn cell(line: &str, start: usize, dialect: &Dialect, out: &mut Cells) -> usize {
     end
 }
 
-/// A quoted cell, after its opening quote; `None` if something but blanks follows the closing
-/// one: then the quotes are no quotes.
-fn quoted(
-    line: &str,
-    start: usize,
-    quote: char,
-    dialect: &Dialect,
-    out: &mut Cells,
-) -> Option<usize> {
+/// A quoted cell, after its opening quote. If something but blanks follows the closing one the
+/// quotes are no quotes, and the cell goes on to the next separator.
+fn quoted(line: &str, start: usize, quote: char, dialect: &Dialect, out: &mut Cells) -> usize {
     let buffered = out.buffer.len();
     let (mut plain, mut at) = (start, start);
     let mut copied = false;
@@ -106,8 +100,17 @@ fn quoted(
     let separated =
         rest[gap..].starts_with(&dialect.separator) || rest.starts_with(&dialect.separator);
     if !closed && !separated {
-        out.buffer.truncate(buffered);
-        return None;
+        let stop = rest.find(dialect.separator.as_str()).map_or(line.len(), |at| after + at);
+        let kept = if dialect.trim_end { line[..stop].trim_end().len().max(after) } else { stop };
+        let range = if copied {
+            out.buffer.insert(buffered, quote);
+            out.buffer.push_str(&line[plain..kept]);
+            buffered..out.buffer.len()
+        } else {
+            start - 1..kept
+        };
+        out.cells.push(Cell { range, buffered: copied, quoted: false });
+        return stop;
     }
     let range = if copied {
         out.buffer.push_str(&line[plain..end]);
@@ -117,7 +120,7 @@ fn quoted(
     };
     out.cells.push(Cell { range, buffered: copied, quoted: true });
     let gap = if rest.starts_with(&dialect.separator) { 0 } else { gap };
-    Some(after + gap)
+    after + gap
 }
 
 /// Cuts a file into records that may have line ends in quotes.

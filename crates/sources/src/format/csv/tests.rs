@@ -57,6 +57,8 @@ fn cells_are_read_as_spark_reads_them() {
         ("x\"y,z,1", "x\"y|z|1|-"),
         ("\"x\" ,y,1", "x|y|1|-"),
         ("\"x\"junk,y,1", "\"x\"junk|y|1|-"),
+        ("\"x,\"z\",y,1", "\"x,\"z\"|y|1|-"),
+        ("\"x\\\"y\"z,y,1", "\"x\"y\"z|y|1|-"),
         ("x,,1", "x|-|1|-"),
         (",\"\",1", "-|-|1|-"),
         ("x,y,", "x|y|-|-"),
@@ -81,7 +83,7 @@ fn cells_are_read_as_spark_reads_them() {
 
 #[test]
 fn a_doubled_quote_is_one() {
-    // Spark keeps such a cell as it is written unless the escape character is set to a quote.
+    // On purpose: Spark keeps such a cell as it is written unless `escape` is a quote.
     assert_eq!(read(ABC, &[], "\"x\"\"z\",y,1"), ["x\"z|y|1|-"]);
 }
 
@@ -101,6 +103,10 @@ fn every_type_has_its_forms() {
         ("1,NaN,bad,bad,x,,128", "-|NaN|-|-|-|-|-"),
         ("yes,-Inf,1767225600,,,,", "-|-inf|-|-|-|-|-"),
         ("t,nan,,,,,", "-|-|-|-|-|-|-"),
+        ("true, 8 ,,,,,", "true|8.0|-|-|-|-|-"),
+        ("true,1d,,,,,", "true|1.0|-|-|-|-|-"),
+        ("true,-Infinity,,,,,", "true|-inf|-|-|-|-|-"),
+        ("true,+Inf,,,,,", "true|-|-|-|-|-|-"),
     ] {
         assert_eq!(read(schema, &[], line), [expected], "{line}");
     }

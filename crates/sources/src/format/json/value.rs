@@ -189,7 +189,13 @@ fn scalar(
         }
         Column::Date(out, form) => {
             let form = form.as_deref();
-            let value = string(cursor, scratch)?.and_then(|text| read_date(text, form));
+            let text = string(cursor, scratch)?;
+            // As in Spark, digits alone are days since the epoch where no form is given.
+            let days = |text: &[u8]| str::from_utf8(text).ok()?.parse().ok();
+            let value = text.and_then(|text| match form {
+                Some(_) => read_date(text, form),
+                None => read_date(text, form).or_else(|| days(text)),
+            });
             Ok(push(out, value))
         }
         Column::Binary(out) => match string(cursor, scratch)? {
