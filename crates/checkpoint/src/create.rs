@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use fluvial_core::{Error, Result};
 use object_store::path::Path;
-use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use object_store::{
+    Error as StoreError, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+};
 
 /// How often a refusal that wrote nothing is asked again before the caller is told to.
 const ATTEMPTS: u32 = 4;
@@ -42,10 +44,23 @@ pub(crate) async fn create(store: &dyn ObjectStore, path: &Path, bytes: Bytes) -
 pub(crate) async fn read(store: &dyn ObjectStore, path: &Path) -> Result<Option<Bytes>> {
     let place = |error| Error::from(error).at(format!("reading {path}"));
     match store.get(path).await {
-        Ok(found) => found.bytes().await.map(Some).map_err(place),
+        Ok(found) => whole(found, path).await.map(Some),
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(error) => Err(place(error)),
     }
+}
+
+/// All bytes of an object. An answer that breaks off is no torn object: whoever took it for one
+/// would elect the entry anew although it has a winner.
+pub(crate) async fn whole(found: GetResult, path: &Path) -> Result<Bytes> {
+    let size = found.meta.size;
+    let bytes = found.bytes().await;
+    let bytes = bytes.map_err(|error| Error::from(error).at(format!("reading {path}")))?;
+    if bytes.len() as u64 != size {
+        let came = bytes.len();
+        return Err(Error::unavailable(format!("reading {path}: {came} of {size} bytes came")));
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -59,6 +74,17 @@ mod tests {
         let process = disk.faulty(0, Fault::Conflict);
         assert_eq!(block_on(create(&process, &path, "x".into())).unwrap(), Created::Ours);
         assert_eq!(disk.read("a").unwrap(), "x");
+    }
+
+    /// `duplicates-within-on-lsm` in the simulator, seed 674: a run whose read of `metadata` broke
+    /// off gave the query a second identity.
+    #[test]
+    fn an_answer_that_breaks_off_is_no_torn_object() {
+        let (disk, path) = (Disk::new(), Path::from("a"));
+        disk.write("a", "whole");
+        let error = block_on(read(&disk.faulty(0, Fault::Cut), &path)).unwrap_err();
+        assert_eq!(error.kind(), fluvial_core::ErrorKind::Unavailable);
+        assert_eq!(block_on(read(&disk.process(), &path)).unwrap().unwrap(), "whole");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! whoever has created an entry looks at the mark *afterwards*: a creation below the mark was
 //! possible only because of the cleaning, and whoever did it is a zombie.
 
-use crate::create::{Created, create, read};
+use crate::create::{Created, create, read, whole};
 use crate::format::{LOW_WATER, is_cut, low_water_bytes, parse_low_water};
 use fluvial_core::{BatchId, Error, Result};
 use object_store::path::Path;
@@ -43,7 +43,7 @@ pub(crate) async fn raise(store: &dyn ObjectStore, path: &Path, batch: BatchId) 
             Err(error) => return Err(Error::from(error).at(format!("reading {path}"))),
         };
         let (e_tag, version) = (found.meta.e_tag.clone(), found.meta.version.clone());
-        let old = found.bytes().await.map_err(|e| Error::from(e).at(format!("reading {path}")))?;
+        let old = whole(found, path).await?;
         // An unreadable mark is written anew: it only ever says what may be missing.
         match parse_low_water(&old) {
             Ok(mark) if mark >= batch => return Ok(mark),
