@@ -196,9 +196,7 @@ impl OperatorRun for Run {
             (OutputMode::Append, _) => Output::Expired(expired.into()),
             (OutputMode::Complete, _) => Output::All(KeyRange::all()),
             (OutputMode::Update, touched) => {
-                for range in &expired {
-                    self.counts.rows_removed += state.delete_range(range)?;
-                }
+                self.counts.rows_removed += state.delete_ranges(&expired)?;
                 touched.map_or(Output::Nothing, Output::Touched)
             }
         };

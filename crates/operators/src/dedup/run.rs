@@ -238,9 +238,7 @@ impl OperatorRun for Run {
 
     fn finish_input(&mut self, state: &mut dyn StateStore) -> Result<()> {
         self.pass_waiting(state)?;
-        for range in self.expired() {
-            self.counts.rows_removed += state.delete_range(&range)?;
-        }
+        self.counts.rows_removed += state.delete_ranges(&self.expired())?;
         if let Some(expiry) = &mut self.expiry {
             let evicted = expiry.finish(state)?;
             self.counts.rows_removed += evicted.keys;

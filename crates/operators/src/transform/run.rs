@@ -242,10 +242,10 @@ impl Run {
 
     fn delete_variables(&self, state: &mut dyn StateStore) -> Result<()> {
         for name in &self.config.transform.deleted {
-            for group in self.info.groups.groups() {
-                state.delete_range(&layout::named(group, name))?;
-                state.delete_range(&layout::counter_of(group, name))?;
-            }
+            let groups = self.info.groups.groups();
+            let ranges = groups
+                .flat_map(|group| [layout::named(group, name), layout::counter_of(group, name)]);
+            state.delete_ranges(&ranges.collect::<Vec<_>>())?;
         }
         Ok(())
     }
