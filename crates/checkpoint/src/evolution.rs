@@ -180,13 +180,6 @@ fn operator(differences: &mut Differences, old: &OperatorShape, new: &OperatorSh
         let difference = format!("the event time among its keys was {old} and is {new}");
         differences.add(KEYS, difference);
     }
-    if let (Some(old), Some(new)) = (&was.layout, &is.layout)
-        && old.pages != new.pages
-    {
-        let (old, new) = (&old.pages, &new.pages);
-        let difference = format!("its rows lay in pages as {old:?} says and now as {new:?} does");
-        differences.add(VALUES, difference);
-    }
     let settings: BTreeSet<&String> = was.meaning.keys().chain(is.meaning.keys()).collect();
     for name in settings {
         let (was, is) = (was.meaning.get(name), is.meaning.get(name));
@@ -196,6 +189,12 @@ fn operator(differences: &mut Differences, old: &OperatorShape, new: &OperatorSh
             let difference = format!("{name} was {} and is {}", value(was), value(is));
             differences.add(MEANING, difference);
         }
+    }
+    // The cause, if it has one that a user knows, stands above.
+    if let (Some(old), Some(new)) = (&was.layout, &is.layout)
+        && old.pages != new.pages
+    {
+        differences.add(VALUES, "the times by which its rows lie changed".to_owned());
     }
     if old.stores != new.stores {
         let difference =

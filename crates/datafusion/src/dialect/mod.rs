@@ -36,5 +36,5 @@ pub(crate) use set_operations::is_except_all;
 
 pub use lower::{lower_expression, lower_query};
 pub use parse::{parse_expression, parse_projection, plan_query, plan_sql};
-pub use session::{configure, session_state_builder, with_name_case};
+pub use session::{configure, rebuilt, session_state_builder, with_name_case};
 pub use syntax::SparkDialect;

@@ -8,6 +8,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 use fluvial_core::NameCase;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A builder with DataFusion's features and Spark's dialect and functions. The time zone is UTC;
@@ -21,12 +22,48 @@ pub fn with_name_case(state: SessionState, case: NameCase) -> SessionState {
     if name_case(&state) == case {
         return state;
     }
-    let mut builder = SessionStateBuilder::new_from_existing(state);
+    let mut builder = rebuilt(state);
     builder.config().get_or_insert_default().set_extension(Arc::new(Names(case)));
     if let Some(ours) = builder.expr_planners().get_or_insert_default().first_mut() {
         *ours = Arc::new(SparkPlanner { case });
     }
     builder.build()
+}
+
+/// A builder of the same state again. DataFusion's own registers the functions anew in any order,
+/// and of two that claim a name (`to_char` is also called `date_format`) the last one gets it.
+pub fn rebuilt(state: SessionState) -> SessionStateBuilder {
+    let scalar = in_order(state.scalar_functions(), |f| (f.name(), f.aliases()));
+    let aggregate = in_order(state.aggregate_functions(), |f| (f.name(), f.aliases()));
+    SessionStateBuilder::new_from_existing(state)
+        .with_scalar_functions(scalar)
+        .with_aggregate_functions(aggregate)
+}
+
+/// The functions in an order in which each name comes last to the one that has it.
+fn in_order<F>(
+    functions: &HashMap<String, Arc<F>>,
+    names: impl Fn(&F) -> (&str, &[String]),
+) -> Vec<Arc<F>> {
+    let mut sorted: Vec<(&String, &Arc<F>)> = functions.iter().collect();
+    sorted.sort_by_key(|(name, _)| *name);
+    let mut ordered: Vec<Arc<F>> = Vec::new();
+    let at = |ordered: &[Arc<F>], f: &Arc<F>| ordered.iter().position(|o| Arc::ptr_eq(o, f));
+    for (_, function) in sorted {
+        if at(&ordered, function).is_some() {
+            continue;
+        }
+        let (name, aliases) = names(function);
+        let claimed = aliases.iter().map(String::as_str).chain([name]);
+        // Before the first that has a name which this one claims, too.
+        let first = claimed
+            .filter_map(|name| functions.get(name))
+            .filter(|owner| !Arc::ptr_eq(owner, function))
+            .filter_map(|owner| at(&ordered, owner))
+            .min();
+        ordered.insert(first.unwrap_or(ordered.len()), Arc::clone(function));
+    }
+    ordered
 }
 
 /// The rule for names of a session.
@@ -62,4 +99,25 @@ pub fn configure(config: SessionConfig, builder: SessionStateBuilder) -> Session
     builder.scalar_functions().get_or_insert_default().extend(functions::scalar_functions());
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregate_functions());
     builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_is_built_again_has_the_same_functions_by_the_same_names() {
+        let mut state = session_state_builder().build();
+        for _ in 0..4 {
+            let scalar = state.scalar_functions().clone();
+            let aggregate = state.aggregate_functions().clone();
+            state = rebuilt(state).build();
+            for (name, function) in &scalar {
+                assert!(Arc::ptr_eq(function, &state.scalar_functions()[name]), "{name}");
+            }
+            for (name, function) in &aggregate {
+                assert!(Arc::ptr_eq(function, &state.aggregate_functions()[name]), "{name}");
+            }
+        }
+    }
 }

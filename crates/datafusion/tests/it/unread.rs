@@ -9,7 +9,7 @@ async fn clauses_that_would_be_passed_over_are_refused() {
     let state = SessionContext::new_with_state(session_state_builder().build()).state();
     for query in [
         "select a from values (1) t(a) for update",
-        "select a from (select 1 as a) tablesample (10 percent) t",
+        "select a from (select 1 as a) t tablesample (10 percent)",
         "select a from t tablesample (1 rows)",
         "select a from t version as of 3",
         "select a from t timestamp as of '2026-01-01'",

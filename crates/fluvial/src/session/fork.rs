@@ -9,9 +9,9 @@ use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider, SchemaProvider, TableProvider,
 };
 use datafusion::common::Result as DataFusionResult;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 use fluvial_core::{BatchId, Error, QueryId, Result};
+use fluvial_datafusion::dialect;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -69,7 +69,7 @@ impl Session {
     pub(crate) fn for_batch(&self, query: QueryId, batch: BatchId) -> Self {
         let parent = &self.0;
         let inner = Arc::new_cyclic(|link: &Weak<Inner>| {
-            let mut builder = SessionStateBuilder::new_from_existing(parent.context.state())
+            let mut builder = dialect::rebuilt(parent.context.state())
                 .with_catalog_list(Arc::new(MemoryCatalogProviderList::new()));
             let config = builder.config().get_or_insert_default();
             config.set_extension(Arc::new(SessionLink(link.clone())));

@@ -1,10 +1,10 @@
 //! The memory that batches of a session may take, queries of batch tables included.
 
+use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::execution::{SessionState, SessionStateBuilder};
 use fluvial_core::Result;
-use fluvial_datafusion::from_datafusion;
+use fluvial_datafusion::{dialect, from_datafusion};
 use std::sync::Arc;
 
 /// The state with so many bytes for all that runs in it; without a limit if there is none.
@@ -22,5 +22,5 @@ pub(super) fn with_batch_memory(state: SessionState, bytes: Option<u64>) -> Resu
         .with_memory_pool(pool)
         .build_arc()
         .map_err(from_datafusion)?;
-    Ok(SessionStateBuilder::new_from_existing(state).with_runtime_env(runtime).build())
+    Ok(dialect::rebuilt(state).with_runtime_env(runtime).build())
 }
