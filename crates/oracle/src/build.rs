@@ -179,7 +179,7 @@ impl Builder<'_> {
         tested: bool,
     ) -> Result<DataFrame> {
         let kind = match text(node, "how")? {
-            "inner" => JoinType::Inner,
+            "inner" | "cross" => JoinType::Inner,
             "left_outer" | "left" => JoinType::Left,
             "right_outer" | "right" => JoinType::Right,
             "full_outer" | "full" => JoinType::Full,

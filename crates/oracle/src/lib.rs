@@ -27,4 +27,4 @@ pub use case::Case;
 pub use compare::{Verdict, judge};
 pub use run::{Options, Outcome, run};
 pub use scope::{Scope, scope_of};
-pub use verdict::verdict_of;
+pub use verdict::{error_of, verdict_of};

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use fluvial_oracle::{Case, Options, Scope, Verdict, scope_of, verdict_of};
+use fluvial_oracle::{Case, Options, Scope, Verdict, error_of, scope_of, verdict_of};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,6 +23,9 @@ struct Arguments {
     /// Only cases whose name contains this.
     #[arg(long)]
     only: Option<String>,
+    /// Beside the conditions of Spark's errors, what is said here.
+    #[arg(long)]
+    errors: bool,
 }
 
 #[tokio::main]
@@ -50,6 +53,12 @@ async fn main() -> Result<ExitCode> {
             skipped += 1;
             println!("skip {} ({}): needs {missing}", case.name, case.category);
             continue;
+        }
+        if arguments.errors
+            && let Some(error) = &case.expected.error
+        {
+            let ours = error_of(&case, &options).await.unwrap_or_else(|| "no error".into());
+            println!("{}: {} | {ours}", case.name, error["conditions_in_text"]);
         }
         match verdict_of(&case, &path, &options).await {
             Verdict::AgreesBut(why) => {

@@ -26,3 +26,11 @@ pub async fn verdict_of(case: &Case, path: &Path, options: &Options) -> Verdict 
     }
     verdict
 }
+
+/// What the query of a case that Spark refuses, or fails, says here: the first error.
+pub async fn error_of(case: &Case, options: &Options) -> Option<String> {
+    match run(case, options).await {
+        Ok(outcome) => outcome.errors.into_values().next(),
+        Err(error) => Some(format!("{error:#}")),
+    }
+}

@@ -3,12 +3,12 @@
 
 use super::extension::{Node, text, text_of};
 use super::types::type_of_function;
-use super::{grouping_id, pretty, unread, window_names};
+use super::{generators, grouping_id, pretty, unread, window_names, within_group};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause,
-    ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr, UnaryOperator,
-    Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator,
+    UnaryOperator, Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
@@ -70,10 +70,14 @@ fn name_columns(body: &mut SetExpr) {
     match body {
         SetExpr::Select(select) => {
             unread::write_modifiers(select);
+            generators::into_from(select);
             name_items(select);
             grouping_id::expand(select);
         }
-        SetExpr::SetOperation { left, right, .. } => {
+        SetExpr::SetOperation { op, left, right, .. } => {
+            if *op == SetOperator::Minus {
+                *op = SetOperator::Except;
+            }
             name_columns(left);
             name_columns(right);
         }
@@ -152,7 +156,7 @@ fn restore(expr: &mut Expr) {
     }
 }
 
-fn number(digits: String) -> Expr {
+pub(super) fn number(digits: String) -> Expr {
     Node::Number.of([text(digits), text("")])
 }
 
@@ -256,7 +260,7 @@ fn rounded(name: &str, operand: Expr, field: CeilFloorKind) -> Expr {
 }
 
 /// A call of a function with plain arguments.
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args =
         arguments.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e))).collect();
     let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
@@ -279,6 +283,9 @@ fn lower_function(mut function: Function) -> Expr {
         _ => None,
     };
     let Some(name) = name else { return Expr::Function(function) };
+    if !function.within_group.is_empty() {
+        return within_group::lowered(&name, &function).unwrap_or(Expr::Function(function));
+    }
     if let Some(arguments) = plain_arguments(&function)
         && let Some(expr) = as_operator(&name, &arguments)
     {

@@ -15,8 +15,10 @@
 mod analyzer;
 mod compare;
 mod extension;
+mod generators;
 mod grouping_id;
 mod guard;
+mod lateral_alias;
 mod literal;
 mod lower;
 mod names;
@@ -28,9 +30,11 @@ mod refusal;
 mod session;
 mod set_operations;
 mod syntax;
+mod table_names;
 mod types;
 mod unread;
 mod window_names;
+mod within_group;
 
 pub(crate) use set_operations::is_except_all;
 

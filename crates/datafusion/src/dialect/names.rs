@@ -86,7 +86,7 @@ fn parts(column: &Column) -> Vec<String> {
 }
 
 /// The column that was not found, those there are, and where it is written.
-fn unknown_field(error: &DataFusionError) -> Option<(&Column, &[Column], Option<Span>)> {
+pub(super) fn unknown_field(error: &DataFusionError) -> Option<(&Column, &[Column], Option<Span>)> {
     match error {
         DataFusionError::SchemaError(inner, _) => match inner.as_ref() {
             SchemaError::FieldNotFound { field, valid_fields } => {

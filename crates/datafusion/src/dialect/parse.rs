@@ -1,5 +1,6 @@
 //! From text to expressions and plans.
 
+use super::lateral_alias;
 use super::lower::{lower_expression, lower_query};
 use super::names;
 use super::pretty;
@@ -7,6 +8,7 @@ use super::refusal;
 use super::session::name_case;
 use super::set_operations;
 use super::syntax::SparkDialect;
+use super::table_names;
 use super::unread;
 use crate::functions::error::spark;
 use datafusion::common::{DFSchema, DataFusionError, Result};
@@ -110,9 +112,14 @@ pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Resu
             Err(error) => error,
         };
         corrections += 1;
+        let mut respelt = || {
+            case == NameCase::Insensitive
+                && (table_names::respell(state, &error, &mut query)
+                    || names::correction(&error)
+                        .is_some_and(|correction| correction.apply(&mut query)))
+        };
         let corrected = corrections <= CORRECTIONS_MAX
-            && case == NameCase::Insensitive
-            && names::correction(&error).is_some_and(|correction| correction.apply(&mut query));
+            && (respelt() || lateral_alias::resolve(&error, case, &mut query));
         if !corrected {
             return Err(refusal::named(error));
         }

@@ -91,6 +91,11 @@ fn of_text(text: &str) -> Option<(&'static str, String)> {
         };
         return Some(("UNRESOLVED_ROUTINE", message));
     }
+    if let Some(rest) = text.strip_prefix("Projections require unique expression names but ") {
+        let name = rest.split('"').nth(1).unwrap_or_default();
+        let name = name.rsplit(" AS ").next().unwrap_or_default();
+        return Some(("COLUMN_ALREADY_EXISTS", name_twice(name)));
+    }
     let is_table = text.starts_with("table '") && text.ends_with("not found");
     is_table.then(|| ("TABLE_OR_VIEW_NOT_FOUND", text.to_owned()))
 }

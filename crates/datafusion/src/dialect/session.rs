@@ -1,6 +1,7 @@
 //! A DataFusion session that speaks Spark.
 
 use super::analyzer::{SparkCasts, SparkOperators};
+use super::generators::Generators;
 use super::planner::SparkPlanner;
 use super::types::SparkTypes;
 use crate::functions;
@@ -47,21 +48,25 @@ fn in_order<F>(
 ) -> Vec<Arc<F>> {
     let mut sorted: Vec<(&String, &Arc<F>)> = functions.iter().collect();
     sorted.sort_by_key(|(name, _)| *name);
-    let mut ordered: Vec<Arc<F>> = Vec::new();
-    let at = |ordered: &[Arc<F>], f: &Arc<F>| ordered.iter().position(|o| Arc::ptr_eq(o, f));
+    let mut left: Vec<Arc<F>> = Vec::new();
     for (_, function) in sorted {
-        if at(&ordered, function).is_some() {
-            continue;
+        if !left.iter().any(|other| Arc::ptr_eq(other, function)) {
+            left.push(Arc::clone(function));
         }
+    }
+    let claims = |function: &F, owner: &Arc<F>| {
         let (name, aliases) = names(function);
-        let claimed = aliases.iter().map(String::as_str).chain([name]);
-        // Before the first that has a name which this one claims, too.
-        let first = claimed
-            .filter_map(|name| functions.get(name))
-            .filter(|owner| !Arc::ptr_eq(owner, function))
-            .filter_map(|owner| at(&ordered, owner))
-            .min();
-        ordered.insert(first.unwrap_or(ordered.len()), Arc::clone(function));
+        let mut claimed = aliases.iter().map(String::as_str).chain([name]);
+        claimed.any(|name| functions.get(name).is_some_and(|has| Arc::ptr_eq(has, owner)))
+    };
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        // One whose names nobody claims who still has to come; there is always one, unless two
+        // have taken a name from each other.
+        let free = left.iter().position(|function| {
+            !left.iter().any(|other| !Arc::ptr_eq(other, function) && claims(other, function))
+        });
+        ordered.push(left.remove(free.unwrap_or(0)));
     }
     ordered
 }
@@ -93,6 +98,7 @@ pub fn configure(config: SessionConfig, builder: SessionStateBuilder) -> Session
     }
     let mut builder = builder.with_config(config).with_type_planner(Arc::new(SparkTypes));
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(SparkPlanner::default()));
+    builder.relation_planners().get_or_insert_default().insert(0, Arc::new(Generators));
     let analyzer = builder.analyzer().get_or_insert_with(Analyzer::new);
     analyzer.add_function_rewrite(Arc::new(SparkOperators));
     analyzer.rules.push(Arc::new(SparkCasts));
@@ -112,11 +118,12 @@ mod tests {
             let scalar = state.scalar_functions().clone();
             let aggregate = state.aggregate_functions().clone();
             state = rebuilt(state).build();
+            // Not the same objects: a function that knows the settings is made anew with them.
             for (name, function) in &scalar {
-                assert!(Arc::ptr_eq(function, &state.scalar_functions()[name]), "{name}");
+                assert_eq!(function.name(), state.scalar_functions()[name].name(), "{name}");
             }
             for (name, function) in &aggregate {
-                assert!(Arc::ptr_eq(function, &state.aggregate_functions()[name]), "{name}");
+                assert_eq!(function.name(), state.aggregate_functions()[name].name(), "{name}");
             }
         }
     }

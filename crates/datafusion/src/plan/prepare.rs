@@ -106,6 +106,7 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     let plan = place_draws(batch_time::hide_clock(plan)?)?;
     let options = state.config_options();
     let plan = state.analyzer().execute_and_check(plan, options, |_, _| {})?;
+    let plan = without_repartitions(plan)?;
     check::supported(&plan, mode)?;
     let plan = join::filters_into_joins(windows::filter_times(check::distinct_last(plan)?)?)?;
     let mut names = Names::default();
@@ -127,6 +128,17 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     check::after_optimization(&template)?;
     let Names { sources, watermarks, inputs, warnings, .. } = names;
     Ok(StreamingPlan { template, sources, watermarks, inputs, schema, warnings })
+}
+
+/// The plan without what says in how many parts the rows of a stream are to be: a batch has its own.
+fn without_repartitions(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let stripped = plan.transform_up(|node| match node {
+        LogicalPlan::Repartition(repartition) if is_streaming(&repartition.input) => {
+            Ok(Transformed::yes(Arc::unwrap_or_clone(repartition.input)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(stripped.data)
 }
 
 /// The streams that a plan reads, which have their names.
@@ -227,6 +239,12 @@ impl Names {
                 else {
                     return plan_err!("the limit of a stream must be a number, without an offset");
                 };
+                // Nothing passes, so there is nothing to count; the stream is read all the same.
+                if rows == 0 {
+                    let predicate = never(&limit.input);
+                    let filter = Filter::try_new(predicate, limit.input)?;
+                    return Ok(Transformed::yes(LogicalPlan::Filter(filter)));
+                }
                 let input = Arc::unwrap_or_clone(limit.input);
                 if let Some(inner) = limit_of(&input) {
                     let rows = inner.rows.min(rows as u64);

@@ -141,3 +141,20 @@ async fn output_columns_keep_the_case_as_written() {
     let names: Vec<&str> = plan.schema().fields().iter().map(|f| f.name().as_str()).collect();
     assert_eq!(names, ["K", "(V + 1)", "v"]);
 }
+
+#[tokio::test]
+async fn tables_are_found_in_any_case_and_not_sampled() {
+    let context = SessionContext::new_with_state(session_state_builder().build());
+    let plan = plan_sql(&context.state(), "SELECT 1 AS k").await.unwrap();
+    let view = datafusion::datasource::ViewTable::new(plan, None);
+    context.register_table("events", std::sync::Arc::new(view)).unwrap();
+    let state = context.state();
+    let plan = plan_sql(&state, "SELECT EVENTS.K FROM Events MINUS SELECT 2").await.unwrap();
+    let plan = state.create_physical_plan(&plan).await.unwrap();
+    let rows: usize =
+        collect(plan, state.task_ctx()).await.unwrap().iter().map(|b| b.num_rows()).sum();
+    assert_eq!(rows, 1);
+    let sampled = plan_sql(&state, "SELECT k FROM events TABLESAMPLE (10 PERCENT)").await;
+    let error = from_datafusion(sampled.unwrap_err());
+    assert_eq!(error.condition(), Some("UNSUPPORTED_FEATURE"));
+}

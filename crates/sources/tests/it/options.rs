@@ -93,7 +93,8 @@ fn numbers_that_are_none_may_have_other_names() {
         .option("nanValue", "nan")
         .option("positiveInf", "INF")
         .option("negativeInf", "-INF");
-    assert_eq!(read("nan,INF,-INF\nx,NaN,Inf", &spec), ["a=NaN b=inf c=-inf", "b=NaN c=inf"]);
+    // `Inf` was a name only because the option said so; `NaN` is how a number is written anyway.
+    assert_eq!(read("nan,INF,-INF\nx,NaN,Inf", &spec), ["a=NaN b=inf c=-inf", "b=NaN"]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) fn functions() -> Vec<Arc<AggregateUDF>> {
-    vec![udaf(Mode)]
+    vec![udaf(Mode::Usual), udaf(Mode::Descending)]
 }
 
 /// Distinct values with their counts, in the order of their first coming. Nulls do not count;
@@ -125,26 +125,43 @@ pub(super) fn normalized(values: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// The most frequent value, of several the one that came first; nulls do not count.
+/// The most frequent value; nulls do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Mode;
+enum Mode {
+    /// Of several the one that came first, or the least if a second argument says so.
+    Usual,
+    /// Of several the greatest: `mode() WITHIN GROUP (ORDER BY x DESC)`.
+    Descending,
+}
+
+/// Which of several most frequent values is meant.
+#[derive(Debug, Clone, Copy)]
+enum Tie {
+    First,
+    Least,
+    Greatest,
+}
 
 impl Definition for Mode {
     fn names(&self) -> &'static [&'static str] {
-        &["mode"]
+        match self {
+            Self::Usual => &["mode"],
+            Self::Descending => &["mode_descending"],
+        }
     }
 
     fn coerce(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [_] => Ok(types.to_vec()),
-            _ => Err(wrong_arguments("mode", "1", types.len())),
+        match (self, types) {
+            (_, [_]) => Ok(types.to_vec()),
+            (Self::Usual, [value, _]) => Ok(vec![value.clone(), DataType::Boolean]),
+            _ => Err(wrong_arguments("mode", "1 or 2", types.len())),
         }
     }
 
     fn result(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            [t] => Ok(t.clone()),
-            _ => internal_err!("one argument"),
+            [t, ..] => Ok(t.clone()),
+            [] => internal_err!("one argument"),
         }
     }
 
@@ -153,12 +170,25 @@ impl Definition for Mode {
     }
 
     fn accumulator(&self, arguments: &Arguments<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Modes { values: Distinct::new(arguments.result)? }))
+        let tie = match self {
+            Self::Descending => Tie::Greatest,
+            Self::Usual if arguments.count() == 2 => {
+                let least = arguments.constant("mode", 1, &DataType::Boolean)?;
+                if least.is_valid(0) && least.as_boolean().value(0) {
+                    Tie::Least
+                } else {
+                    Tie::First
+                }
+            }
+            Self::Usual => Tie::First,
+        };
+        Ok(Box::new(Modes { tie, values: Distinct::new(arguments.result)? }))
     }
 }
 
 #[derive(Debug)]
 struct Modes {
+    tie: Tie,
     values: Distinct,
 }
 
@@ -176,7 +206,14 @@ impl Accumulator for Modes {
         let values = self.values.values()?;
         let counts = self.values.counts();
         let most = counts.iter().max();
-        match counts.iter().position(|count| Some(count) == most) {
+        let most_frequent = |place: &usize| Some(&counts[*place]) == most;
+        let ascending = || self.values.ascending().into_iter();
+        let place = match self.tie {
+            Tie::First => (0..counts.len()).find(most_frequent),
+            Tie::Least => ascending().find(most_frequent),
+            Tie::Greatest => ascending().rfind(most_frequent),
+        };
+        match place {
             Some(place) => scalar_at(&values, place),
             None => ScalarValue::try_from(values.data_type()),
         }

@@ -1,4 +1,4 @@
-//! `percentile` and `median`: exact, from all values.
+//! `percentile`, `median` and `percentile_disc`: exact, from all values.
 
 use super::collect::list_scalar;
 use super::definition::{Arguments, Definition, udaf};
@@ -13,7 +13,10 @@ use fluvial_core::ddl::array_of;
 use std::sync::Arc;
 
 pub(super) fn functions() -> Vec<Arc<AggregateUDF>> {
-    [Percentile::Interpolated, Percentile::Median].into_iter().map(udaf).collect()
+    [Percentile::Interpolated, Percentile::Median, Percentile::Continuous, Percentile::Discrete]
+        .into_iter()
+        .map(udaf)
+        .collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,6 +24,10 @@ enum Percentile {
     /// `percentile(x, p[, frequency])`
     Interpolated,
     Median,
+    /// `percentile_cont(p) WITHIN GROUP (ORDER BY x)`, with `x`, `p` and whether it descends.
+    Continuous,
+    /// `percentile_disc(p) WITHIN GROUP (ORDER BY x)`, with the same.
+    Discrete,
 }
 
 /// One percentage or an array of them.
@@ -68,13 +75,24 @@ impl Definition for Percentile {
         match self {
             Self::Interpolated => &["percentile"],
             Self::Median => &["median"],
+            Self::Continuous => &["percentile_cont"],
+            Self::Discrete => &["percentile_disc"],
         }
     }
 
     fn coerce(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let name = self.names()[0];
         let (Some(value), true) = (types.first(), self.takes(types.len())) else {
-            let expected = if *self == Self::Median { "1" } else { "2 or 3" };
+            let expected = match self {
+                Self::Median => "1",
+                Self::Interpolated => "2 or 3",
+                Self::Continuous | Self::Discrete => {
+                    return Err(spark(
+                        "INVALID_WITHIN_GROUP_EXPRESSION.WITHIN_GROUP_MISSING",
+                        format!("`{name}(p)` needs WITHIN GROUP (ORDER BY ..)"),
+                    ));
+                }
+            };
             return Err(wrong_arguments(name, expected, types.len()));
         };
         if !(value.is_numeric() || is_string(value) || value.is_null()) {
@@ -85,7 +103,10 @@ impl Definition for Percentile {
             coerced.push(percentage_type(percentages));
         }
         if types.len() == 3 {
-            coerced.push(DataType::Int64);
+            coerced.push(match self {
+                Self::Continuous | Self::Discrete => DataType::Boolean,
+                _ => DataType::Int64,
+            });
         }
         Ok(coerced)
     }
@@ -104,11 +125,17 @@ impl Definition for Percentile {
     fn accumulator(&self, arguments: &Arguments<'_>) -> Result<Box<dyn Accumulator>> {
         let percentages = match self {
             Self::Median => Percentages::One(0.5),
-            Self::Interpolated => Percentages::of("percentile", arguments, 1)?,
+            _ => Percentages::of(self.names()[0], arguments, 1)?,
         };
-        let weighted = arguments.count() == 3;
+        let ordered = matches!(self, Self::Continuous | Self::Discrete);
+        let descending = ordered && {
+            let flag = arguments.constant(self.names()[0], 2, &DataType::Boolean)?;
+            flag.as_boolean().value(0)
+        };
+        let weighted = *self == Self::Interpolated && arguments.count() == 3;
         let values = Distinct::new(&DataType::Float64)?;
-        Ok(Box::new(Exact { percentages, weighted, values }))
+        let of = if *self == Self::Discrete { discrete } else { interpolated };
+        Ok(Box::new(Exact { percentages, weighted, descending, of, values }))
     }
 }
 
@@ -117,6 +144,7 @@ impl Percentile {
         match self {
             Self::Median => count == 1,
             Self::Interpolated => (2..=3).contains(&count),
+            Self::Continuous | Self::Discrete => count == 3,
         }
     }
 }
@@ -134,16 +162,23 @@ struct Exact {
     percentages: Percentages,
     /// Whether the third argument says how often a value counts.
     weighted: bool,
+    /// Whether percentages count from the greatest value.
+    descending: bool,
+    /// The value at a percentage of values in order, with the number of them up to each.
+    of: fn(&[f64], &[i64], f64) -> f64,
     values: Distinct,
 }
 
 impl Exact {
-    /// Values in ascending order with the number of values up to and including each.
+    /// Values in order with the number of values up to and including each.
     fn cumulated(&self) -> Result<(Vec<f64>, Vec<i64>)> {
         let values = self.values.values()?;
         let (values, counts) = (as_doubles(&values), self.values.counts());
         let mut total = 0_i64;
-        let order = self.values.ascending();
+        let mut order = self.values.ascending();
+        if self.descending {
+            order.reverse();
+        }
         Ok(order
             .into_iter()
             .map(|place| {
@@ -169,6 +204,13 @@ fn interpolated(values: &[f64], totals: &[i64], p: f64) -> f64 {
         return below;
     }
     (high - position) * below + (position - low) * above
+}
+
+/// The first value that so many of all values do not come behind.
+fn discrete(values: &[f64], totals: &[i64], p: f64) -> f64 {
+    let wanted = totals.last().copied().unwrap_or(0) as f64 * p;
+    let i = totals.partition_point(|total| (*total as f64) < wanted);
+    values[i.min(values.len() - 1)]
 }
 
 impl Accumulator for Exact {
@@ -198,10 +240,10 @@ impl Accumulator for Exact {
             (Percentages::One(_), true) => Ok(ScalarValue::Float64(None)),
             (Percentages::Many(_), true) => ScalarValue::try_from(&array_of(DataType::Float64)),
             (Percentages::One(p), false) => {
-                Ok(ScalarValue::Float64(Some(interpolated(&values, &totals, *p))))
+                Ok(ScalarValue::Float64(Some((self.of)(&values, &totals, *p))))
             }
             (Percentages::Many(all), false) => {
-                let all = all.iter().map(|p| Some(interpolated(&values, &totals, *p)));
+                let all = all.iter().map(|p| Some((self.of)(&values, &totals, *p)));
                 list_scalar(Arc::new(all.collect::<Float64Array>()))
             }
         }

@@ -1,7 +1,7 @@
 //! `max_by` and `min_by`: the value beside the greatest or least of another column.
 
 use super::definition::{Arguments, Definition, scalar_at, udaf};
-use crate::functions::error::wrong_arguments;
+use crate::functions::error::{spark, wrong_arguments};
 use arrow::array::make_comparator;
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::SortOptions;
@@ -31,6 +31,13 @@ impl Definition for Pick {
 
     fn coerce(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         match types {
+            [_, DataType::Map(..)] => Err(spark(
+                "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
+                format!(
+                    "`{}` compares by its second argument: maps have no order",
+                    self.names()[0]
+                ),
+            )),
             [_, _] => Ok(types.to_vec()),
             _ => Err(wrong_arguments(self.names()[0], "2", types.len())),
         }

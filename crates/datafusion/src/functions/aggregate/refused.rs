@@ -15,8 +15,6 @@ pub fn unsupported_aggregates() -> &'static [&'static str] {
         "kll_sketch_agg_bigint",
         "kll_sketch_agg_double",
         "kll_sketch_agg_float",
-        "percentile_cont",
-        "percentile_disc",
         "schema_of_variant_agg",
         "theta_intersection_agg",
         "theta_sketch_agg",

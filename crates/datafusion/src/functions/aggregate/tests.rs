@@ -45,6 +45,9 @@ fn calls() -> Vec<(Arc<AggregateUDF>, Vec<&'static str>, Vec<ScalarValue>)> {
             "string_agg" => (vec![vec!["s"]], vec![ScalarValue::from("-")]),
             "max_by" | "min_by" => (vec![vec!["s", "v"], vec!["v", "d"]], vec![]),
             "percentile" | "percentile_approx" => (vec![vec!["d"]], vec![ScalarValue::from(0.3)]),
+            "percentile_cont" | "percentile_disc" => {
+                (vec![vec!["d"]], vec![ScalarValue::from(0.3), ScalarValue::from(true)])
+            }
             "histogram_numeric" => (vec![vec!["d"]], vec![ScalarValue::from(20_i32)]),
             "corr" | "covar_pop" | "covar_samp" => (vec![vec!["d", "d"]], vec![]),
             name if name.starts_with("regr") => (vec![vec!["d", "d"]], vec![]),
@@ -59,6 +62,7 @@ fn calls() -> Vec<(Arc<AggregateUDF>, Vec<&'static str>, Vec<ScalarValue>)> {
             | "collect_list"
             | "collect_set"
             | "mode"
+            | "mode_descending"
             | "approx_count_distinct"
             | "count" => (vec![vec!["v"], vec!["d"], vec!["s"], vec!["b"], vec!["dec"]], vec![]),
             _ => (vec![vec!["d"]], vec![]),

@@ -5,11 +5,13 @@ mod field;
 mod list;
 mod map;
 mod order;
+mod positions;
 mod sequence;
 mod sets;
 mod subscript;
 
 pub(crate) use field::{fields_of_items, find_field};
+pub(crate) use positions::with_positions;
 pub(crate) use subscript::{Subscript, subscript};
 
 use crate::functions::function::Spec;
