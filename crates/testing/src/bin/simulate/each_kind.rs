@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments, schedules: usize) -> Result<(), String>
     };
     std::thread::scope(|scope| {
         for _ in 0..arguments.threads.max(1) {
-            scope.spawn(|| fluvial_testing::aside(|| work()));
+            scope.spawn(|| fluvial_testing::aside(work));
         }
     });
     report::print(&seen.into_inner().unwrap_or_default(), began.elapsed());
