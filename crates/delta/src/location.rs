@@ -22,12 +22,18 @@ pub struct TableLocation {
     storage_options: BTreeMap<String, String>,
 }
 
+/// Whether a name, decoded once, looks as if it were to be decoded again.
+fn has_escape_in_name(url: &Url) -> bool {
+    let is_hex = |text: &str| text.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    url.path().split("%25").skip(1).any(is_hex)
+}
+
 impl TableLocation {
     /// Takes a URL or a path of the local file system.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is neither.
+    /// `Invalid` if it is neither, or if a folder in it has a name like `a%20b`.
     pub fn parse(place: &str) -> Result<Self> {
         let invalid = |why: &str| {
             Error::invalid(format!("{place:?} is not the place of a Delta table: {why}"))
@@ -43,6 +49,12 @@ impl TableLocation {
         };
         if url.cannot_be_a_base() {
             return Err(invalid("the URL has no path"));
+        }
+        if has_escape_in_name(&url) {
+            // It would write into the folder that the decoded name is.
+            let why = "the Delta library takes a % and two digits for the character that they \
+                       stand for: use a folder without";
+            return Err(invalid(why));
         }
         Ok(Self { url, store: None, storage_options: BTreeMap::new() })
     }
@@ -168,6 +180,8 @@ mod tests {
         assert_eq!(local.to_string(), "file:///tmp/a%20table");
         assert_eq!(TableLocation::parse("s3://b/t").unwrap().to_string(), "s3://b/t");
         assert!(TableLocation::parse("mailto:x").is_err());
+        assert!(TableLocation::parse("/tmp/a%20table").is_err(), "it would be that of \"a table\"");
+        assert!(TableLocation::parse("/tmp/50%").is_ok());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Clauses that the parser reads and DataFusion's planner passes over: a query that has one would
-//! run and mean something else, so it is refused.
+//! Clauses that the parser reads and DataFusion's planner passes over, or means otherwise: a query
+//! that has one would run and give something else, so it is refused.
 
 use crate::functions::error::spark;
 use datafusion::common::Result;
@@ -60,6 +60,9 @@ impl Visitor for Clauses {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<&'static str> {
+        // DataFusion makes times in nanoseconds of it; Spark has functions instead.
+        let in_zone = matches!(expr, Expr::AtTimeZone { .. });
+        refuse(in_zone, "AT TIME ZONE (from_utc_timestamp and to_utc_timestamp are there)")?;
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
         let FunctionArguments::List(list) = &function.args else {
             return ControlFlow::Continue(());

@@ -19,6 +19,7 @@ async fn clauses_that_would_be_passed_over_are_refused() {
         "select a from (select a from t version as of 1) u",
         "with u as (select a from t tablesample (1 rows)) select a from u",
         "select collect_list(a order by a desc) from values (1) t(a)",
+        "select timestamp'2026-01-01 00:00:00' at time zone 'Asia/Tokyo'",
         "select array_agg(a order by a desc) from values (1) t(a)",
     ] {
         let error = plan_sql(&state, query).await.map_err(from_datafusion).unwrap_err();
