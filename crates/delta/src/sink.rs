@@ -234,7 +234,7 @@ impl Sink for DeltaSink {
         let attempt = Attempt { spec, app, log_store, batch, adds, rows, note };
         let outcome = attempt.publish(&mut head).await;
         if let Ok(CommitOutcome::Committed) = outcome
-            && let Err(error) = checkpoint::write_if_due(&mut head).await
+            && let Err(error) = checkpoint::write_if_due(&head).await
         {
             self.warn(format!("table {}: no checkpoint was written: {error}", self.location));
         }
