@@ -53,7 +53,7 @@ pub struct FileNews {
 /// assert_eq!(pending[0].location, "s3://bucket/landing/a.json");
 /// news.acknowledge(&[pending[0].id]).await?;
 /// assert!(news.pending().await?.is_empty());
-/// # fluvial_core::Result::Ok(()) }).unwrap();
+/// # Ok::<(), fluvial_core::Error>(()) }).unwrap();
 /// ```
 #[derive(Debug, Default)]
 pub struct NewsInProcess {
