@@ -97,7 +97,7 @@ pub use merge::{MergeBuilder, WhenMatched, WhenNotMatched, WhenNotMatchedBySourc
 #[cfg(feature = "sql")]
 pub use script::{Executed, ScriptOptions};
 pub use session::{Session, SessionBuilder};
-pub use settings::{SchemaInference, SessionSettings, StateBackendKind};
+pub use settings::{BackendFor, SchemaInference, SessionSettings, StateBackendKind};
 pub use state_backend::StatePlace;
 pub use state_reader::StateReader;
 pub use storage::{Place, Storage};

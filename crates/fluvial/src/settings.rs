@@ -4,6 +4,7 @@ use fluvial_core::options::{Options, nearest};
 use fluvial_core::{Error, NameCase, Result, WatermarkPolicy, WatermarkScope};
 use fluvial_engine::EmptyBatches;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What a session and its queries are set to.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,11 +18,17 @@ pub struct SessionSettings {
     pub input_splits: usize,
     /// Which backend keeps state.
     pub state_backend: StateBackendKind,
+    /// For which checkpoints.
+    pub state_backend_for: BackendFor,
     /// Bytes of memory that the state of all queries of a session may take together.
     pub state_memory: Option<u64>,
     /// Bytes of memory that the batches of all queries of a session may take together: rows that
     /// wait between operators, sorts, partial groups. What does not fit goes to temporary files.
     pub batch_memory: Option<u64>,
+    /// A local folder for blocks of state that were read from the checkpoint's store, for `lsm`.
+    pub state_cache: Option<PathBuf>,
+    /// Bytes that the blocks of one query may take there.
+    pub state_cache_max: u64,
     /// How the watermarks of several inputs combine; pinned by a query's first batch.
     pub watermark_policy: WatermarkPolicy,
     /// Which watermark each stateful operator sees; pinned by a query's first batch.
@@ -64,6 +71,16 @@ impl StateBackendKind {
     }
 }
 
+/// For which checkpoints a choice of a backend holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackendFor {
+    /// For all: one with state of another backend is refused.
+    All,
+    /// For new ones: one that has state goes on with the backend that it has. So it is with Spark's
+    /// names of providers, because in Spark a query goes on with the provider that it began with.
+    New,
+}
+
 /// Whether a stream over files may do without a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaInference {
@@ -81,8 +98,11 @@ impl Default for SessionSettings {
             state_partitions: u32::try_from(cores).unwrap_or(1),
             input_splits: cores,
             state_backend: StateBackendKind::Memory,
+            state_backend_for: BackendFor::All,
             state_memory: None,
             batch_memory: None,
+            state_cache: None,
+            state_cache_max: 10 << 30,
             watermark_policy: WatermarkPolicy::Min,
             watermark_scope: WatermarkScope::Operator,
             empty_batches: EmptyBatches::WhenWanted,
@@ -95,7 +115,7 @@ impl Default for SessionSettings {
     }
 }
 
-/// Our name, then Spark's.
+/// Our name, then Spark's, if it has one.
 const NAMES: &[(&str, &str)] = &[
     ("timezone", "spark.sql.session.timeZone"),
     ("state.partitions", "spark.sql.shuffle.partitions"),
@@ -103,6 +123,8 @@ const NAMES: &[(&str, &str)] = &[
     ("state.backend", "spark.sql.streaming.stateStore.providerClass"),
     ("state.memory", "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"),
     ("batch.memory", "datafusion.runtime.memory_limit"),
+    ("state.cache", ""),
+    ("state.cache.max", ""),
     ("watermark.policy", "spark.sql.streaming.multipleWatermarkPolicy"),
     ("watermark.scope", "spark.sql.streaming.statefulOperator.allowMultiple"),
     ("batches.empty", "spark.sql.streaming.noDataMicroBatches.enabled"),
@@ -149,9 +171,15 @@ impl SessionSettings {
             }
             "state.partitions" => self.state_partitions = positive(name, value)?,
             "input.splits" => self.input_splits = positive(name, value)? as usize,
-            "state.backend" => self.state_backend = backend(name, value)?,
+            "state.backend" => {
+                (self.state_backend, self.state_backend_for) = backend(name, value)?;
+            }
             "state.memory" => self.state_memory = Some(memory(name, value)?),
             "batch.memory" => self.batch_memory = Some(memory(name, value)?),
+            "state.cache" => {
+                self.state_cache = Some(value).filter(|folder| !folder.is_empty()).map(Into::into);
+            }
+            "state.cache.max" => self.state_cache_max = bytes(name, value.trim().to_owned())?,
             "watermark.policy" => {
                 self.watermark_policy = match value.to_ascii_lowercase().as_str() {
                     "min" => WatermarkPolicy::Min,
@@ -198,7 +226,8 @@ fn always(name: &str, value: &str) -> Result<()> {
         }
         return Err(bad(name, value, &values.join(" or ")));
     }
-    let known: Vec<&str> = NAMES.iter().flat_map(|(ours, spark)| [*ours, *spark]).collect();
+    let known = NAMES.iter().flat_map(|(ours, spark)| [*ours, *spark]);
+    let known: Vec<&str> = known.filter(|known| !known.is_empty()).collect();
     let hint = match nearest(name, &known) {
         Some(near) => format!("did you mean {near}?"),
         None => {
@@ -209,15 +238,16 @@ fn always(name: &str, value: &str) -> Result<()> {
     Err(Error::invalid(format!("unknown setting {name}: {hint}")).with_condition("UNKNOWN_SETTING"))
 }
 
-fn backend(name: &str, value: &str) -> Result<StateBackendKind> {
+fn backend(name: &str, value: &str) -> Result<(StateBackendKind, BackendFor)> {
     let class = value.rsplit('.').next().unwrap_or(value).to_ascii_lowercase();
     match class.as_str() {
-        "memory" | "hdfsbackedstatestoreprovider" => Ok(StateBackendKind::Memory),
-        // Spark lets a query go from one of its providers to the other: both are one of ours.
-        "rocksdbstatestoreprovider" => Ok(StateBackendKind::Memory),
+        "memory" => Ok((StateBackendKind::Memory, BackendFor::All)),
+        "hdfsbackedstatestoreprovider" => Ok((StateBackendKind::Memory, BackendFor::New)),
         #[cfg(feature = "lsm")]
-        "lsm" => Ok(StateBackendKind::Lsm),
-        "own" => Ok(StateBackendKind::Own),
+        "lsm" => Ok((StateBackendKind::Lsm, BackendFor::All)),
+        #[cfg(feature = "lsm")]
+        "rocksdbstatestoreprovider" => Ok((StateBackendKind::Lsm, BackendFor::New)),
+        "own" => Ok((StateBackendKind::Own, BackendFor::All)),
         _ => Err(bad(name, value, "memory, lsm, or own for the session's own")),
     }
 }
@@ -226,10 +256,13 @@ fn backend(name: &str, value: &str) -> Result<StateBackendKind> {
 fn memory(name: &str, value: &str) -> Result<u64> {
     let megabytes = name.to_ascii_lowercase().ends_with("mb");
     let unit = if megabytes { "m" } else { "" };
-    let bytes = Options::new([(name, format!("{}{unit}", value.trim()))]).take_bytes(name);
-    match bytes {
+    bytes(name, format!("{}{unit}", value.trim()))
+}
+
+fn bytes(name: &str, value: String) -> Result<u64> {
+    match Options::new([(name, value.clone())]).take_bytes(name) {
         Ok(Some(bytes)) => Ok(bytes.get()),
-        _ => Err(bad(name, value, "a number of bytes such as 536870912 or 512m")),
+        _ => Err(bad(name, &value, "a number of bytes such as 536870912 or 512m")),
     }
 }
 
@@ -264,10 +297,21 @@ mod tests {
         assert_eq!(settings.state_partitions, 3);
         settings.set("state.partitions", "5").unwrap();
         assert_eq!(settings.state_partitions, 5);
+        #[cfg(feature = "lsm")]
+        {
+            let rocks = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider";
+            settings.set("spark.sql.streaming.stateStore.providerClass", rocks).unwrap();
+            let set = (settings.state_backend, settings.state_backend_for);
+            assert_eq!(set, (StateBackendKind::Lsm, BackendFor::New));
+        }
         settings.set("state.memory", "512m").unwrap();
         assert_eq!(settings.state_memory, Some(512 << 20));
         settings.set("spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB", "2").unwrap();
         assert_eq!(settings.state_memory, Some(2 << 20));
+        settings.set("state.cache", "/tmp/blocks").unwrap();
+        settings.set("state.cache.max", "1g").unwrap();
+        assert_eq!(settings.state_cache, Some("/tmp/blocks".into()));
+        assert_eq!(settings.state_cache_max, 1 << 30);
         settings.set("storage.AWS_REGION", "eu").unwrap();
         assert_eq!(settings.storage["aws_region"], "eu");
     }
@@ -281,6 +325,7 @@ mod tests {
             ("state.partitions", "0"),
             ("watermark.policy", "avg"),
             ("state.memory", "much"),
+            ("state.cache.max", "much"),
             ("state.backend", "rocks"),
         ] {
             assert_eq!(settings.set(name, value).unwrap_err().condition(), Some("INVALID_SETTING"));

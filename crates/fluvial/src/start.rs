@@ -58,7 +58,8 @@ pub(crate) async fn start(start: Start) -> Result<StreamingQuery> {
                 Some(name) => format!("query {name}"),
                 None => format!("the query of checkpoint {}", place.shown()),
             };
-            Some(state_backend::open(&session, &place, &run, owner)?)
+            let kind = state_backend::kind(&settings, log.as_ref()).await?;
+            Some(state_backend::open(&session, kind, &place, &run, owner)?)
         }
     };
     let spec = QuerySpec {

@@ -1,11 +1,11 @@
 //! Which backend keeps the state of a query: ours, or the session's own.
 
 use crate::session::Session;
-use crate::settings::StateBackendKind;
+use crate::settings::{BackendFor, SessionSettings, StateBackendKind};
 use crate::storage::Place;
-use fluvial_core::{Error, Result, RunId, StateBackend};
+use fluvial_core::{BatchLog, Error, Result, RunId, StateBackend};
 #[cfg(feature = "lsm")]
-use fluvial_state_lsm::Lsm;
+use fluvial_state_lsm::{LocalCache, Lsm};
 use fluvial_state_memory::{Budget, MemoryBackend};
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -60,9 +60,26 @@ impl Shared {
     }
 }
 
-/// The backend of a query whose checkpoint is at `checkpoint`.
+/// Which backend a query has whose batches are in `log`.
+pub(crate) async fn kind(
+    settings: &SessionSettings,
+    log: &dyn BatchLog,
+) -> Result<StateBackendKind> {
+    let pinned = match settings.state_backend_for {
+        BackendFor::All => None,
+        BackendFor::New => match log.latest_commit().await? {
+            Some(commit) => log.plan(commit.batch).await?,
+            None => None,
+        },
+    };
+    let pinned = pinned.and_then(|plan| StateBackendKind::of_format(&plan.settings.state_format));
+    Ok(pinned.unwrap_or(settings.state_backend))
+}
+
+/// The backend of that kind for a query whose checkpoint is at `checkpoint`.
 pub(crate) fn open(
     session: &Session,
+    kind: StateBackendKind,
     checkpoint: &Place,
     run: &RunId,
     owner: String,
@@ -73,7 +90,7 @@ pub(crate) fn open(
         run: run.clone(),
         owner,
     };
-    of_kind(session, session.settings().state_backend, place)
+    of_kind(session, kind, place)
 }
 
 /// The backend that reads a format which a checkpoint names.
@@ -101,6 +118,15 @@ pub(crate) fn for_format(
     Ok(backend)
 }
 
+/// Where a query's blocks are cached: a folder of its own, the same after a restart.
+#[cfg(feature = "lsm")]
+fn cache_folder(cache: &std::path::Path, place: &StatePlace) -> std::path::PathBuf {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    (place.store.to_string(), place.folder.as_ref()).hash(&mut hasher);
+    cache.join(format!("{:016x}", hasher.finish()))
+}
+
 fn of_kind(
     session: &Session,
     kind: StateBackendKind,
@@ -117,16 +143,21 @@ fn of_kind(
         }
         #[cfg(feature = "lsm")]
         (StateBackendKind::Lsm, _) => {
-            let defaults = fluvial_state_lsm::Settings::default();
-            let memory = session.settings().state_memory.unwrap_or(defaults.memory_bytes);
+            let set = session.settings();
+            let mut settings = fluvial_state_lsm::Settings::default();
+            settings.local_cache = set.state_cache.as_deref().map(|cache| LocalCache {
+                folder: cache_folder(cache, &place),
+                bytes_max: set.state_cache_max,
+            });
+            let memory = set.state_memory.unwrap_or(settings.memory_bytes);
             let budget = session.state_shared().lsm_budget(memory);
             let StatePlace { store, folder, run, owner } = place;
             let backend = match tokio::runtime::Handle::try_current() {
                 // Runs are merged beside the batches.
-                Ok(runtime) => Lsm::with_spawn(store, folder, run, defaults, move |task| {
+                Ok(runtime) => Lsm::with_spawn(store, folder, run, settings, move |task| {
                     runtime.spawn(task);
                 }),
-                Err(_) => Lsm::new(store, folder, run, defaults),
+                Err(_) => Lsm::new(store, folder, run, settings),
             };
             Ok(Arc::new(backend.within(budget, owner)))
         }

@@ -214,3 +214,36 @@ async fn the_backend_that_wrote_state_is_asked_for_by_name() {
     let state = session.read_state(checkpoint).load().await.unwrap();
     assert_eq!(state.count().await.unwrap(), 1);
 }
+
+#[cfg(feature = "lsm")]
+#[tokio::test]
+async fn blocks_are_cached_where_the_setting_says_and_may_be_lost() {
+    let folder = TempDir::new().unwrap();
+    let pages: Vec<String> = (0..40_000).map(|i| format!("/page-{i:06}")).collect();
+    let rows: Vec<(&str, u32)> = pages.iter().map(|page| (page.as_str(), 1)).collect();
+    clicks(folder.path(), "0.json", &rows);
+    let counts = query(&format!(
+        "SELECT window(at, '5 minutes') AS w, page, count(*) AS n FROM {CLICKS} GROUP BY 1, 2"
+    ));
+    let cache = folder.path().join("cache");
+    let place = cache.display().to_string();
+    let settings = [
+        ("state.backend", "lsm"),
+        ("state.memory", "1k"),
+        ("state.partitions", "1"),
+        ("state.cache", place.as_str()),
+        ("state.cache.max", "1m"),
+    ];
+    let files = || fs::read_dir(&cache).map_or(0, |found| found.count());
+    run(folder.path(), &counts, &settings).await.unwrap();
+    for file in ["1.json", "2.json"] {
+        // A new process reads what it needs of them from the store, and keeps it there.
+        clicks(folder.path(), file, &rows[..20_000]);
+        run(folder.path(), &counts, &settings).await.unwrap();
+        assert_eq!(files(), 1, "a folder for the query");
+        fs::remove_dir_all(&cache).unwrap();
+    }
+    let session = session(folder.path());
+    let count = session.read_state("cp").load().await.unwrap().count().await.unwrap();
+    assert_eq!(count, 40_000);
+}
