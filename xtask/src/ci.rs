@@ -65,7 +65,7 @@ fn documentation() -> Result<()> {
 fn tests() -> Result<()> {
     let server = s3::server()?;
     let address = server.as_ref().map(s3::Server::address);
-    let mut variables = vec![("FLUVIAL_KILLS", "100")];
+    let mut variables = vec![("FLUVIAL_KILLS", "100"), ("FLUVIAL_KILLS_LSM", "10")];
     variables.extend(address.as_deref().map(|address| (s3::VARIABLE, address)));
     cargo_with(&variables, &[["test"].as_slice(), WORKSPACE.as_slice()].concat())
 }

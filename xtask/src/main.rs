@@ -31,7 +31,9 @@ cargo xtask <command>
   own-pipeline     a crate outside of the workspace that tests its own processor and sink
   mutants [PACKAGE]
                    breaks the product a little, one change at a time: tests have to notice
-  kills [N]        kills the program N times (a hundred) in the middle of the clickstream job
+  kills [N] [--backend lsm]
+                   kills the program N times (a hundred) in the middle of the clickstream job; with
+                   its state in sorted runs and hardly any memory, if that is asked for
   soak [--kills N] [--seed S] [--jobs A,B]
                    kills, stops and doubles the program in three jobs, on disk and S3, and lets other
                    readers compare (500)
@@ -120,9 +122,19 @@ fn own_pipeline() -> Result<()> {
 
 /// The test that kills the program, with more kills than `test` has.
 fn kills(rest: &[String]) -> Result<()> {
-    let kills = rest.first().map_or("100", String::as_str);
-    let test = ["test", "--package", "fluvial-cli", "--test", "it", "kills::", "--", "--nocapture"];
-    cargo_with(&[("FLUVIAL_KILLS", kills)], &test)
+    let (variable, name, rest) = match rest {
+        [rest @ .., option, backend] if option == "--backend" && backend == "lsm" => {
+            ("FLUVIAL_KILLS_LSM", "kills::a_job_with_its_state_in_runs", rest)
+        }
+        rest => ("FLUVIAL_KILLS", "kills::a_job_that", rest),
+    };
+    let kills = match rest {
+        [] => "100",
+        [number] if number.parse::<usize>().is_ok() => number.as_str(),
+        other => bail!("kills takes a number and --backend lsm, not {}", other.join(" ")),
+    };
+    let test = ["test", "--package", "fluvial-cli", "--test", "it", name, "--", "--nocapture"];
+    cargo_with(&[(variable, kills)], &test)
 }
 
 fn bench(rest: &[String]) -> Result<()> {

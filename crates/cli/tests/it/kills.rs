@@ -1,7 +1,8 @@
 //! The program is killed with SIGKILL, again and again, and its table is as if nothing had been.
 //!
 //! `FLUVIAL_KILLS` says how many kills have to land while the job is under way: `cargo xtask
-//! kills` asks for a hundred. Where they land depends on the machine, what is right does not.
+//! kills` asks for a hundred. `FLUVIAL_KILLS_LSM` says it for the job whose state lies in runs.
+//! Where they land depends on the machine, what is right does not.
 
 mod aim;
 mod clicks;
@@ -16,6 +17,10 @@ use std::collections::BTreeMap;
 const SEED: u64 = 2;
 /// How many kills a plain run of the tests waits for.
 const KILLS: usize = 10;
+/// And how many for state in runs.
+const KILLS_LSM: usize = 3;
+/// Nothing stays in memory, and old runs are merged while the job is killed.
+const LSM: &[&str] = &["--set", "state.backend=lsm", "--set", "state.memory=64k"];
 /// Of a hundred, this many have to land between a plan and its commit.
 const BETWEEN_OF_100: usize = 30;
 /// A folder has some fifty batches; with more kills than that its job hardly moves.
@@ -31,8 +36,8 @@ struct Table {
 
 impl Table {
     /// What a job that has ended has left behind. Asks the program: it has nothing to do any more.
-    fn of(folder: &Folder) -> Self {
-        let text = printed(&folder.run(&[]));
+    fn of(folder: &Folder, options: &[&str]) -> Self {
+        let text = printed(&folder.run(options));
         assert!(text.contains("nothing new"), "{text}");
         Self { rows: table_rows(&text), batches: transactions(folder.path()) }
     }
@@ -40,10 +45,28 @@ impl Table {
 
 #[test]
 fn a_job_that_is_killed_again_and_again_writes_what_an_undisturbed_one_writes() {
-    let kills = std::env::var("FLUVIAL_KILLS").map_or(KILLS, |n| n.parse().unwrap());
+    let kills = asked("FLUVIAL_KILLS", KILLS);
+    let landed = kill(kills, &[]);
+    let between: usize =
+        landed.iter().filter(|(place, _)| place.is_between()).map(|(_, count)| count).sum();
+    assert!(between * 100 >= kills * BETWEEN_OF_100, "too few between plan and commit: {landed:?}");
+}
+
+#[test]
+fn a_job_with_its_state_in_runs_that_is_killed_writes_what_an_undisturbed_one_writes() {
+    kill(asked("FLUVIAL_KILLS_LSM", KILLS_LSM), LSM);
+}
+
+fn asked(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).map_or(usual, |n| n.parse().unwrap())
+}
+
+/// Kills the job until so many kills have landed, and says where. The undisturbed job has its state
+/// in memory.
+fn kill(kills: usize, options: &[&str]) -> BTreeMap<Place, usize> {
     let undisturbed = clicks::folder(SEED);
     printed(&undisturbed.run(&["--set", "state.partitions=2"]));
-    let expected = Table::of(&undisturbed);
+    let expected = Table::of(&undisturbed, &[]);
     let batches = expected.batches.len() as u64;
     assert_eq!(expected.batches, Vec::from_iter(0..batches), "one transaction for each batch");
 
@@ -55,22 +78,21 @@ fn a_job_that_is_killed_again_and_again_writes_what_an_undisturbed_one_writes() 
         let left = KILLS_PER_FOLDER.min(kills - in_flight(&landed));
         let before = in_flight(&landed);
         // Towards the end it is hard to hit; whoever asks for many gets more folders.
-        while in_flight(&landed) < before + left && strike(&folder, batches, &mut rng, &mut landed)
-        {
-        }
-        printed(&folder.run(&[]));
-        assert_eq!(Table::of(&folder), expected, "seed {SEED}, folder {folders}, {landed:?}");
+        while in_flight(&landed) < before + left
+            && strike(&folder, options, batches, &mut rng, &mut landed)
+        {}
+        printed(&folder.run(options));
+        let table = Table::of(&folder, options);
+        assert_eq!(table, expected, "seed {SEED}, folder {folders}, {landed:?}");
         folders += 1;
     }
-    let between: usize =
-        landed.iter().filter(|(place, _)| place.is_between()).map(|(_, count)| count).sum();
     let rows = expected.rows.len();
     println!("{folders} folders, {batches} batches and {rows} rows in each, all as undisturbed");
-    println!("{} kills in flight, {between} between plan and commit:", in_flight(&landed));
+    println!("{} kills in flight:", in_flight(&landed));
     for (place, count) in &landed {
         println!("{count:>5}  {place}");
     }
-    assert!(between * 100 >= kills * BETWEEN_OF_100, "too few between plan and commit: {landed:?}");
+    landed
 }
 
 fn in_flight(landed: &BTreeMap<Place, usize>) -> usize {
@@ -80,6 +102,7 @@ fn in_flight(landed: &BTreeMap<Place, usize>) -> usize {
 /// Starts the job and kills it once; `false` if it came to its end.
 fn strike(
     folder: &Folder,
+    options: &[&str],
     batches: u64,
     rng: &mut Rng,
     landed: &mut BTreeMap<Place, usize>,
@@ -87,7 +110,7 @@ fn strike(
     let before = Snapshot::of(folder.path());
     let partitions = format!("state.partitions={}", 1 + rng.below(4));
     let aim = Aim::random(rng);
-    let started = folder.start(&["--set", &partitions]);
+    let started = folder.start(&[options, &["--set", &partitions]].concat());
     match aim.strike(started, folder.path()) {
         Ended::ByItself(code, errors) => {
             assert_eq!(code, 0, "{errors}");
