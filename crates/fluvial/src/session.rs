@@ -122,7 +122,9 @@ impl Session {
     /// `Invalid` if it does not parse or names what is not there.
     pub fn expr(&self, sql: &str, frame: &DataFrame) -> Result<Expr> {
         let state = self.state();
-        let parsed = dialect::parse_expression(&state, sql, frame.schema());
+        // A union of DataFrames still has the types of its first one.
+        let known = dialect::widened(frame.logical_plan().clone()).map_err(from_datafusion)?;
+        let parsed = dialect::parse_expression(&state, sql, known.schema());
         // A hidden column is there for who names it.
         let Err(error) = parsed else { return parsed.map_err(from_datafusion) };
         let hidden = sql.to_ascii_lowercase().contains(METADATA);

@@ -9,6 +9,7 @@ use super::session::name_case;
 use super::set_operations;
 use super::syntax::SparkDialect;
 use super::table_names;
+use super::union_types::widened;
 use super::unread;
 use crate::functions::error::spark;
 use datafusion::common::{DFSchema, DataFusionError, Result};
@@ -108,7 +109,7 @@ pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Resu
         let statement = Statement::Query(Box::new(query.clone()));
         let statement = DfStatement::Statement(Box::new(statement));
         let error = match state.statement_to_plan(statement).await {
-            Ok(plan) => return set_operations::counted(state, plan),
+            Ok(plan) => return set_operations::counted(state, widened(plan)?),
             Err(error) => error,
         };
         corrections += 1;

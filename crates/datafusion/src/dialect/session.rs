@@ -4,6 +4,7 @@ use super::analyzer::{SparkCasts, SparkOperators};
 use super::generators::Generators;
 use super::planner::SparkPlanner;
 use super::types::SparkTypes;
+use super::union_types::UnionTypes;
 use crate::functions;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::Analyzer;
@@ -98,7 +99,9 @@ pub fn configure(config: SessionConfig, builder: SessionStateBuilder) -> Session
     }
     let mut builder = builder.with_config(config).with_type_planner(Arc::new(SparkTypes));
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(SparkPlanner::default()));
-    builder.relation_planners().get_or_insert_default().insert(0, Arc::new(Generators));
+    let relations = builder.relation_planners().get_or_insert_default();
+    relations.insert(0, Arc::new(Generators));
+    relations.insert(1, Arc::new(UnionTypes));
     let analyzer = builder.analyzer().get_or_insert_with(Analyzer::new);
     analyzer.add_function_rewrite(Arc::new(SparkOperators));
     analyzer.rules.push(Arc::new(SparkCasts));
