@@ -6,8 +6,8 @@
 
 use crate::entry::{Entry, mark};
 use crate::error::{delta_error, transaction_error};
+use crate::rules::rules;
 use crate::{fit, supported};
-use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use deltalake::DeltaTable;
 use deltalake::kernel::transaction::CommitData;
@@ -91,10 +91,9 @@ impl Attempt<'_> {
     async fn follow(&self, head: &mut Head, version: Version, theirs: &Bytes) -> Result<()> {
         let entry = Entry::read(version, theirs, self.app)?;
         if entry.changes_table {
-            let before = head.table.snapshot().map_err(delta_error)?.snapshot().arrow_schema();
             let mut table = head.table.clone();
             table.update_incremental(Some(version)).await.map_err(delta_error)?;
-            self.check_change(&before, &table)?;
+            self.check_change(&head.table, &table)?;
             head.table = table;
         }
         head.version = version;
@@ -107,20 +106,21 @@ impl Attempt<'_> {
     }
 
     /// Whether rows written for `before` still fit.
-    fn check_change(&self, before: &SchemaRef, table: &DeltaTable) -> Result<()> {
+    fn check_change(&self, before: &DeltaTable, table: &DeltaTable) -> Result<()> {
         let state = table.snapshot().map_err(delta_error)?;
         supported::check(state, self.spec.mode)?;
-        let after = state.snapshot().arrow_schema();
+        let old = before.snapshot().map_err(delta_error)?;
+        let (before, after) = (old.snapshot().arrow_schema(), state.snapshot().arrow_schema());
         let new = fit::missing(&self.spec.schema, &after)?;
         let same = |field: &arrow::datatypes::FieldRef| {
             after.field_with_name(field.name()).is_ok_and(|f| f.data_type() == field.data_type())
         };
-        if new.is_empty() && before.fields().iter().all(same) {
+        if new.is_empty() && before.fields().iter().all(same) && rules(old)? == rules(state)? {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "batch {}: the schema of the table changed while the batch was written: start the \
-             query again",
+            "batch {}: the schema or the constraints of the table changed while the batch was \
+             written: start the query again",
             self.batch
         ))
         .with_condition("DELTA_SCHEMA_CHANGED"))

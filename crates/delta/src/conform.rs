@@ -1,5 +1,6 @@
 //! Columns of a query as columns of the table: by name, without losing a value.
 
+use crate::rules::Rules;
 use crate::types::{find, physical_name};
 use arrow::array::{
     Array, ArrayRef, AsArray, ListArray, MapArray, RecordBatch, StructArray, new_null_array,
@@ -13,20 +14,29 @@ use std::sync::Arc;
 const STRICT: CastOptions<'static> =
     CastOptions { safe: false, format_options: arrow::util::display::FormatOptions::new() };
 
-/// The rows with the schema of the table; columns that the query does not have are null.
-pub(crate) fn conform_batch(rows: &RecordBatch, table: &SchemaRef) -> Result<RecordBatch> {
+/// The rows with the schema of the table, and by its rules; columns that the query does not have
+/// are computed, or null.
+pub(crate) fn conform_batch(
+    rows: &RecordBatch,
+    table: &SchemaRef,
+    rules: &Rules,
+) -> Result<RecordBatch> {
     let schema = rows.schema();
     let mut columns = Vec::with_capacity(table.fields().len());
     for field in table.fields() {
-        let column = match find(schema.fields(), field.name()) {
+        columns.push(match find(schema.fields(), field.name()) {
             Some(i) => conform(rows.column(i), field.data_type())
                 .map_err(|e| e.at(format!("column {:?}", field.name())))?,
             None => new_null_array(field.data_type(), rows.num_rows()),
-        };
-        check_nulls(&column, field)?;
-        columns.push(column);
+        });
     }
-    Ok(RecordBatch::try_new(table.clone(), columns)?)
+    rules.generate(&mut columns, |name| find(schema.fields(), name).is_some())?;
+    for (column, field) in columns.iter().zip(table.fields()) {
+        check_nulls(column, field)?;
+    }
+    let rows = RecordBatch::try_new(table.clone(), columns)?;
+    rules.check(&rows)?;
+    Ok(rows)
 }
 
 fn check_nulls(column: &ArrayRef, field: &FieldRef) -> Result<()> {
@@ -124,7 +134,7 @@ mod tests {
             Field::new("new", DataType::Utf8, true),
             Field::new("s", DataType::Utf8, true),
         ]);
-        let conformed = conform_batch(&rows, &table).unwrap();
+        let conformed = conform_batch(&rows, &table, &Rules::none(&table)).unwrap();
         assert_eq!(conformed.column(0).as_primitive::<Int64Type>().value(0), 1);
         assert!(conformed.column(1).is_null(0));
         assert_eq!(conformed.column(2).as_string::<i32>().value(0), "x");
@@ -146,7 +156,7 @@ mod tests {
         let field = |name| Field::new(name, DataType::Int64, true);
         let fields: Fields = ["a", "b", "c"].into_iter().map(field).collect();
         let table = table(vec![Field::new("s", DataType::Struct(fields), true)]);
-        let conformed = conform_batch(&rows, &table).unwrap();
+        let conformed = conform_batch(&rows, &table, &Rules::none(&table)).unwrap();
         let s = conformed.column(0).as_struct();
         let value = |i: usize| s.column(i).as_primitive::<Int64Type>().value(0);
         assert_eq!((value(0), value(1)), (1, 2));
@@ -162,7 +172,7 @@ mod tests {
         )])
         .unwrap();
         let table = table(vec![Field::new("n", DataType::Int64, false)]);
-        let error = conform_batch(&rows, &table).unwrap_err();
+        let error = conform_batch(&rows, &table, &Rules::none(&table)).unwrap_err();
         assert_eq!(error.condition(), Some("DELTA_NOT_NULL_CONSTRAINT_VIOLATED"));
         assert!(error.message().contains("\"n\""), "{error}");
     }

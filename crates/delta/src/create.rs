@@ -38,6 +38,7 @@ pub(crate) async fn create(
     let (actions, operation) = version_0(location, &fields, options).await?;
     let data = CommitData::new(actions, operation, HashMap::new(), Vec::new());
     let bytes = data.get_bytes().map_err(crate::error::transaction_error)?;
+    location.make_folder()?;
     let log_store = location.log_store()?;
     let put = log_store.write_commit_entry(0, CommitOrBytes::LogBytes(bytes), Default::default());
     match put.await {

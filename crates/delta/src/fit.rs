@@ -1,5 +1,6 @@
 //! Whether the rows of a query fit into a table, and if not, why.
 
+use crate::rules::generation;
 use crate::types::{Gap, delta_fields, find, gap};
 use arrow::datatypes::{FieldRef, Fields, Schema};
 use fluvial_core::{Error, Result};
@@ -32,7 +33,8 @@ pub(crate) fn missing(query: &Schema, table: &Schema) -> Result<Vec<FieldRef>> {
         }
     }
     for column in table.fields() {
-        if !column.is_nullable() && find(&query, column.name()).is_none() {
+        let computed = generation(column).is_some();
+        if !column.is_nullable() && !computed && find(&query, column.name()).is_none() {
             wrong.push(format!(
                 "column {:?} of the table must not be null and the query does not write it",
                 column.name()

@@ -24,6 +24,7 @@ mod maintain;
 mod merge;
 mod options;
 mod provider;
+mod rules;
 mod sink;
 mod source;
 mod supported;
@@ -39,6 +40,7 @@ pub use merge::{
 };
 pub use options::DeltaOptions;
 pub use provider::{TableVersion, table_provider};
+pub use rules::Compile;
 pub use sink::DeltaSink;
 pub use source::{
     DeltaChanges, DeltaLoss, DeltaReading, DeltaSource, DeltaSourceOptions, DeltaStart,

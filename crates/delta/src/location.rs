@@ -1,6 +1,7 @@
 //! Where a table is and how to reach it.
 
 use crate::error::{delta_error, is_missing};
+use crate::provider::no_table;
 use deltalake::logstore::{
     LogStore, LogStoreFactory, LogStoreRef, ObjectStoreRef, StorageConfig, default_logstore,
     logstore_factories,
@@ -92,13 +93,17 @@ impl TableLocation {
             know_scheme(&self.url);
             builder = builder.with_storage_backend(store.clone(), self.url.clone());
         }
-        self.make_folder()?;
         builder.build().map_err(|e| delta_error(e).at(place()))
     }
 
-    /// The library insists on an existing folder where the URL is one of this machine, whoever's
-    /// store it is given.
-    fn make_folder(&self) -> Result<()> {
+    /// Whether it is a folder of this machine that is not there: the library insists on one, and
+    /// who only reads makes none.
+    fn is_nowhere(&self) -> bool {
+        self.url.to_file_path().is_ok_and(|path| !path.exists())
+    }
+
+    /// Makes the folder of a table that is to be created.
+    pub(crate) fn make_folder(&self) -> Result<()> {
         if let Ok(path) = self.url.to_file_path() {
             std::fs::create_dir_all(&path).map_err(|e| {
                 let what = format!("table {self}: folder {} cannot be made: {e}", path.display());
@@ -109,12 +114,22 @@ impl TableLocation {
     }
 
     /// The log and data files of the table.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if not even its folder is there.
     pub(crate) fn log_store(&self) -> Result<LogStoreRef> {
+        if self.is_nowhere() {
+            return Err(no_table(self));
+        }
         Ok(self.build()?.log_store())
     }
 
     /// The newest state of the table; `None` if there is no table.
     pub(crate) async fn load(&self) -> Result<Option<DeltaTable>> {
+        if self.is_nowhere() {
+            return Ok(None);
+        }
         let mut table = self.build()?;
         match table.load().await {
             Ok(()) => Ok(Some(table)),

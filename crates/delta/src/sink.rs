@@ -6,6 +6,7 @@ use crate::entry::app_id;
 use crate::error::delta_error;
 use crate::location::TableLocation;
 use crate::options::DeltaOptions;
+use crate::rules::{self, Compile, Rules};
 use crate::writer::{DeltaPartWriter, config, files};
 use crate::{checkpoint, fit, supported};
 use async_trait::async_trait;
@@ -36,10 +37,14 @@ const PREPARE_MAX: usize = 10;
 ///
 /// The table is created when the sink opens, if there is none, with nullable columns.
 ///
+/// NOT NULL, CHECK constraints and invariants hold for every row that is written, and computed
+/// columns are computed, or compared if the query has them.
+///
 /// Files that were staged and never published stay until the table's VACUUM removes them.
 pub struct DeltaSink {
     location: TableLocation,
     options: DeltaOptions,
+    compile: Arc<Compile>,
     opened: Mutex<Option<Opened>>,
     warnings: Mutex<Vec<String>>,
 }
@@ -50,13 +55,23 @@ struct Opened {
     app: Arc<str>,
     log_store: LogStoreRef,
     config: WriterConfig,
+    rules: Arc<Rules>,
     head: Head,
 }
 
 impl DeltaSink {
     /// A sink that writes to the table at `location`.
     pub fn new(location: TableLocation, options: DeltaOptions) -> Self {
-        Self { location, options, opened: Mutex::default(), warnings: Mutex::default() }
+        let (opened, warnings) = (Mutex::default(), Mutex::default());
+        Self { location, options, compile: Arc::new(rules::plain), opened, warnings }
+    }
+
+    /// Reads the expressions of the table's constraints and computed columns with `compile`; as
+    /// plain DataFusion if not given.
+    #[must_use]
+    pub fn with_expressions(mut self, compile: Arc<Compile>) -> Self {
+        self.compile = compile;
+        self
     }
 
     fn warn(&self, text: String) {
@@ -203,6 +218,7 @@ impl Sink for DeltaSink {
             app: app.into(),
             log_store: table.log_store(),
             config: config(state),
+            rules: Arc::new(Rules::new(state, self.compile.as_ref()).map_err(place)?),
             head: Head { version: state.version(), last, note: None, table: table.clone() },
         };
         *lock(&self.opened) = Some(opened);
@@ -214,7 +230,8 @@ impl Sink for DeltaSink {
         let store = opened.log_store.object_store(None);
         let state = opened.head.table.snapshot().map_err(delta_error)?;
         let schema = state.snapshot().arrow_schema();
-        let writer = DeltaPartWriter::new(batch, partition, schema, store, opened.config);
+        let writer =
+            DeltaPartWriter::new(batch, partition, schema, opened.rules, store, opened.config);
         Ok(Box::new(writer))
     }
 

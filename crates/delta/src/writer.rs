@@ -2,6 +2,7 @@
 
 use crate::conform::conform_batch;
 use crate::error::delta_error;
+use crate::rules::Rules;
 use crate::uploads::{Failure, Uploads};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -34,6 +35,7 @@ pub(crate) fn config(state: &DeltaTableState) -> WriterConfig {
 pub(crate) struct DeltaPartWriter {
     partition: PartitionId,
     schema: SchemaRef,
+    rules: Arc<Rules>,
     writer: DeltaWriter,
     failure: Failure,
     rows: u64,
@@ -45,6 +47,7 @@ impl DeltaPartWriter {
         batch: BatchId,
         partition: PartitionId,
         schema: SchemaRef,
+        rules: Arc<Rules>,
         store: ObjectStoreRef,
         config: WriterConfig,
     ) -> Self {
@@ -52,7 +55,7 @@ impl DeltaPartWriter {
         let store = Arc::new(Uploads::new(store, failure.clone()));
         let writer = DeltaWriter::new(store, config);
         let place = format!("batch {batch}, partition {partition}");
-        Self { partition, schema, writer, failure, rows: 0, place }
+        Self { partition, schema, rules, writer, failure, rows: 0, place }
     }
 
     /// What an upload failed at, which the library does not know.
@@ -67,7 +70,8 @@ impl DeltaPartWriter {
 #[async_trait]
 impl SinkWriter for DeltaPartWriter {
     async fn write(&mut self, rows: RecordBatch) -> Result<()> {
-        let rows = conform_batch(&rows, &self.schema).map_err(|e| e.at(&self.place))?;
+        let rows =
+            conform_batch(&rows, &self.schema, &self.rules).map_err(|e| e.at(&self.place))?;
         self.rows += rows.num_rows() as u64;
         if rows.num_rows() == 0 {
             return Ok(());

@@ -229,18 +229,13 @@ fn files(request: &SinkRequest<'_>, mut options: Options) -> Result<Output> {
 fn delta(request: &SinkRequest<'_>, mut options: Options) -> Result<Output> {
     use fluvial_delta::{DeltaOptions, DeltaSink};
     let path = path(&mut options)?;
-    let url = request.session.storage().url(&path)?;
-    if let Ok(folder) = url.to_file_path() {
-        // The library wants the folder of a local table to be there.
-        std::fs::create_dir_all(&folder).map_err(|e| {
-            Error::invalid(format!("{} cannot hold a table: {e}", folder.display())).with_source(e)
-        })?;
-    }
     let location = delta_location(request.session, &path)?;
     let mut options = DeltaOptions::parse(options, request.partition_by.clone())?;
     options.comment.clone_from(&request.comment);
     options.app.clone_from(&request.app);
-    Ok(Output::durable(Arc::new(DeltaSink::new(location, options))))
+    let compile = crate::expressions::compile(request.session.state());
+    let sink = DeltaSink::new(location, options).with_expressions(compile);
+    Ok(Output::durable(Arc::new(sink)))
 }
 
 /// A Delta table's place, with the session's store for local paths, which syncs what it writes.

@@ -47,6 +47,8 @@ mod dataframe;
 mod delta_stream;
 #[cfg(feature = "delta")]
 mod delta_table;
+#[cfg(feature = "delta")]
+mod expressions;
 mod files;
 mod foreach_batch;
 mod formats;

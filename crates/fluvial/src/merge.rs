@@ -1,14 +1,15 @@
 //! MERGE, clause by clause.
 
 use crate::dataframe::StreamingDataFrame;
+use crate::expressions;
 use crate::session::Session;
-use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNodeRecursion;
+use arrow::datatypes::Schema;
 use datafusion::common::{Column, DFSchema, DFSchemaRef, TableReference};
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::collect;
 use fluvial_core::{Error, NameCase, Result};
-use fluvial_datafusion::{dialect, from_datafusion};
+use fluvial_datafusion::from_datafusion;
 use fluvial_delta::{
     Merge, MergeAction, MergeClause, MergeReport, MergeTransaction, MergeWhen, TableLocation,
 };
@@ -157,8 +158,11 @@ impl MergeBuilder {
             }
             (None, transaction) => transaction.clone(),
         };
-        let schema: SchemaRef = Arc::new(self.source.schema().as_arrow().clone());
         let alias = self.source_alias.clone().or_else(|| alias_of(&self.source));
+        // What the rows will have: types are final once the plan is analyzed.
+        let context = Arc::new(self.source.task_ctx());
+        let plan = self.source.create_physical_plan().await.map_err(from_datafusion)?;
+        let schema = plan.schema();
         let alias = alias.unwrap_or_else(|| "source".into());
         let scope = Scope::new(&self.session, (&self.target, &target), (&alias, &schema))?;
         let condition = scope.both(&self.condition)?;
@@ -169,7 +173,7 @@ impl MergeBuilder {
                 Error::invalid("a merge needs a WHEN clause").with_condition("MERGE_WITHOUT_WHEN")
             );
         }
-        let source = self.source.collect().await.map_err(from_datafusion)?;
+        let source = collect(plan, context).await.map_err(from_datafusion)?;
         let merge = Merge {
             source,
             schema,
@@ -302,26 +306,8 @@ impl<'a> Scope<'a> {
         self.expr(text, &self.both)
     }
 
-    /// An expression with Spark's meaning, its types made to fit.
     fn expr(&self, text: &str, schema: &DFSchemaRef) -> Result<Expr> {
-        let state = self.session.state();
-        let parsed = dialect::parse_expression(&state, text, schema).map_err(from_datafusion)?;
-        // The library that merges speaks plain DataFusion, so ours has its say before.
-        let nothing = EmptyRelation { produce_one_row: false, schema: Arc::clone(schema) };
-        let plan = LogicalPlanBuilder::from(LogicalPlan::EmptyRelation(nothing))
-            .project(vec![parsed.alias("value")])
-            .and_then(LogicalPlanBuilder::build)
-            .and_then(|plan| {
-                state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})
-            })
-            .map_err(from_datafusion)?;
-        let mut found = None;
-        plan.apply_expressions(|expr| {
-            found = Some(expr.clone().unalias_nested().data);
-            Ok(TreeNodeRecursion::Stop)
-        })
-        .map_err(from_datafusion)?;
-        found.ok_or_else(|| Error::invalid(format!("{text:?} is no expression")))
+        expressions::typed(&self.session.state(), text, schema)
     }
 
     fn clause(&self, clause: &Clause, evolve: bool) -> Result<MergeClause> {

@@ -5,6 +5,7 @@
 mod hand;
 mod laws;
 mod many_writers;
+mod rules;
 mod schema;
 mod source;
 mod source_laws;

@@ -164,24 +164,3 @@ fn local_folders_are_tables_too() {
         });
     }
 }
-
-#[test]
-fn a_table_with_duties_is_refused_by_name() {
-    let store = memory();
-    drive(async {
-        let (sink, _) = opened(&store, "q", OutputMode::Append, &numbers(&[])).await;
-        publish(&sink, 0, &numbers(&[1])).await.unwrap();
-        let table = load(&store).await;
-        table.add_constraint().with_constraint("positive", "value > 0").await.unwrap();
-        // Both the sink that is open and one that opens now.
-        let open = publish(&sink, 1, &numbers(&[-1])).await.unwrap_err();
-        let new = DeltaSink::new(crate::table::location(&store), DeltaOptions::default());
-        let spec = spec("new", OutputMode::Append, numbers(&[]).schema());
-        let new = new.open(&spec).await.unwrap_err();
-        for error in [open, new] {
-            assert_eq!(error.condition(), Some("DELTA_FEATURE_NOT_SUPPORTED"), "{error}");
-            assert!(error.message().contains("positive"), "{error}");
-        }
-        assert_eq!(read_numbers(&store).await, [1]);
-    });
-}

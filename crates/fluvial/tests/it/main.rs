@@ -23,6 +23,7 @@ mod restarts;
 mod s3;
 mod state_tables;
 mod statements;
+mod table_rules;
 mod tables;
 mod traps;
 
