@@ -14,6 +14,8 @@ const OTHERS: &[&str] = &[
     "CARGO_MANIFEST_DIR",
     "CARGO_PKG_VERSION",
     "CURRENT_DEFAULT",
+    "SYSTEM_TIME",
+    "SYSTEM_VERSION",
     "TIMESTAMP_LTZ",
     "TIMESTAMP_NTZ",
 ];

@@ -44,4 +44,5 @@ pub use rules::Compile;
 pub use sink::DeltaSink;
 pub use source::{
     DeltaChanges, DeltaLoss, DeltaReading, DeltaSource, DeltaSourceOptions, DeltaStart,
+    DeltaTracking,
 };

@@ -19,8 +19,10 @@ mod position;
 mod read;
 mod start;
 mod table;
+mod tracking;
 
 pub use options::{DeltaChanges, DeltaLoss, DeltaReading, DeltaSourceOptions, DeltaStart};
+pub use tracking::DeltaTracking;
 
 use crate::error::delta_error;
 use crate::location::TableLocation;
@@ -40,6 +42,7 @@ use read::FileReader;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use table::Table;
+use tracking::Tracked;
 
 /// A Delta table as a source: all of its rows, and then what is added to it.
 ///
@@ -51,7 +54,8 @@ use table::Table;
 /// The columns are those of the version that was the newest when the source was opened. Rows of
 /// older versions have nulls for columns that came later. A version that changes the columns ends
 /// the query when it is reached (`DELTA_SCHEMA_CHANGED_WITH_VERSION`); opened again, the source
-/// has the new ones.
+/// has the new ones. With a place to track them ([`DeltaTracking`]) they are those of the version
+/// with which the query began, and then of each version that changes them, one after the other.
 ///
 /// Work follows what is new: a batch reads one log entry for each new version. The list of all
 /// files is made only to read the first snapshot.
@@ -59,6 +63,8 @@ pub struct DeltaSource {
     location: TableLocation,
     options: DeltaSourceOptions,
     table: Arc<Table>,
+    /// What is tracked of the columns by now.
+    tracked: Option<Tracked>,
     log: Log,
     /// What the log says never changes; this only saves reading it again.
     known: Mutex<Known>,
@@ -92,13 +98,12 @@ impl DeltaSource {
     ///
     /// `NotFound` if there is no table, `Invalid` naming what of it cannot be read.
     pub async fn open(location: TableLocation, options: DeltaSourceOptions) -> Result<Self> {
-        let table = Table::open(&location, options.reading)
-            .await
-            .map_err(|e| e.at(format!("table {location}")))?;
+        let opened = Self::columns(&location, &options).await;
+        let (table, tracked) = opened.map_err(|e| e.at(format!("table {location}")))?;
         let store = table.log_store.object_store(None);
         let log = Log::new(store, table.log_store.log_path().clone());
         let known = Mutex::default();
-        Ok(Self { location, options, table: Arc::new(table), log, known })
+        Ok(Self { location, options, table: Arc::new(table), tracked, log, known })
     }
 
     fn at(&self, error: Error) -> Error {
@@ -166,7 +171,7 @@ impl DeltaSource {
 
     /// Whether a version is gone that was there once.
     async fn is_lost(&self, version: u64) -> Result<bool> {
-        let newest = Some(self.table.version).max(self.log.checkpoint().await?);
+        let newest = Some(self.table.newest).max(self.log.checkpoint().await?);
         // It may have come a moment ago, and a checkpoint after it.
         Ok(newest >= Some(version) && self.log.read(version).await?.is_none())
     }
@@ -311,6 +316,10 @@ impl Source for DeltaSource {
 
     async fn initial(&self) -> Result<Offset> {
         let position = self.start().await.map_err(|e| self.at(e))?;
+        if let (Some(tracking), None) = (&self.options.tracking, self.tracked) {
+            let entry = Tracked { number: 0, delta_commit_version: self.table.version };
+            tracking.add(&self.table.id, entry).await.map_err(|e| self.at(e))?;
+        }
         position.offset(&self.table.id)
     }
 
@@ -328,8 +337,13 @@ impl Source for DeltaSource {
             Part::Snapshot => self.take_snapshot(&mut batch).await.map_err(|e| self.at(e))?,
             Part::Changes => Room::Left,
         };
-        if let Room::Left = room {
-            self.take_changes(&mut batch, until).await.map_err(|e| self.at(e))?;
+        if let Room::Left = room
+            && let Err(error) = self.take_changes(&mut batch, until).await
+        {
+            let changed = error.condition() == Some(table::CHANGED);
+            let error =
+                if changed { self.evolve(batch.at.version, error).await } else { Ok(error) };
+            return Err(self.at(error.unwrap_or_else(|e| e)));
         }
         if batch.at == start {
             return Ok(None);

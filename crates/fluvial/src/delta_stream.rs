@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use fluvial_core::options::Options;
 use fluvial_core::{Error, Result};
 use fluvial_datafusion::plan::{OpenSource, StreamDefinition};
-use fluvial_delta::{DeltaSource, DeltaSourceOptions};
+use fluvial_delta::{DeltaSource, DeltaSourceOptions, DeltaTracking};
 use std::sync::Arc;
 
 /// Describes the stream of a table whose place is the option `path`. What the source keeps of the
@@ -23,7 +23,16 @@ pub(crate) async fn stream(
         Error::invalid("a path is needed: load(path), or option \"path\"; or table(name)")
             .with_condition("PATH_NOT_SPECIFIED")
     })?;
-    let options = DeltaSourceOptions::parse(options, &session.settings().timezone)?;
+    let tracking = match options.take("schemaTrackingLocation") {
+        Some(place) => Some(place),
+        // Its other name.
+        None => options.take("schemaLocation"),
+    };
+    let mut options = DeltaSourceOptions::parse(options, &session.settings().timezone)?;
+    if let Some(place) = tracking {
+        let place = session.storage().open(&place)?;
+        options.tracking = Some(DeltaTracking::new(place.store, place.path));
+    }
     let location = formats::delta_location(session, &path)?;
     let source = DeltaSource::open(location, options).await?;
     Ok(Arc::new(OpenSource(Arc::new(source))))

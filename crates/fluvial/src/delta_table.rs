@@ -6,6 +6,8 @@ use crate::merge::MergeBuilder;
 use crate::session::Session;
 use crate::stream_reader::SchemaText;
 use datafusion::dataframe::DataFrame;
+#[cfg(feature = "sql")]
+use fluvial_core::options::Options;
 use fluvial_core::{Error, Result};
 use fluvial_datafusion::from_datafusion;
 use fluvial_delta::{DeltaOptions, OptimizeReport, TableLocation, TableVersion, VacuumMode};
@@ -77,6 +79,25 @@ impl DeltaTable {
         Ok(table)
     }
 
+    /// Makes the table with a name of the catalog if there is none, as
+    /// [`Self::create_if_not_exists`] does.
+    ///
+    /// # Errors
+    ///
+    /// As there, and `Invalid` if the name is that of a table of another format.
+    pub async fn create_named_if_not_exists(
+        session: &Session,
+        name: &str,
+        schema: impl Into<SchemaText>,
+        partition_by: &[&str],
+    ) -> Result<Self> {
+        let location = session.catalog().location_of(name)?;
+        session.catalog().check(name, "delta", &location).await?;
+        let table = Self::create_if_not_exists(session, &location, schema, partition_by).await?;
+        session.catalog().create(name, "delta", &location, None).await?;
+        Ok(table)
+    }
+
     /// What it is called in the expressions of a merge; `target` if not given.
     #[must_use]
     pub fn alias(mut self, name: impl Into<String>) -> Self {
@@ -91,6 +112,14 @@ impl DeltaTable {
     /// `NotFound` if there is no table.
     pub async fn to_df(&self) -> Result<DataFrame> {
         let provider = fluvial_delta::table_provider(&self.location, TableVersion::Newest).await?;
+        self.session.context().read_table(provider).map_err(from_datafusion)
+    }
+
+    /// All rows of the version that `versionAsOf` or `timestampAsOf` name.
+    #[cfg(feature = "sql")]
+    pub(crate) async fn as_of(&self, options: Options) -> Result<DataFrame> {
+        let version = TableVersion::parse(options, &self.session.settings().timezone)?;
+        let provider = fluvial_delta::table_provider(&self.location, version).await?;
         self.session.context().read_table(provider).map_err(from_datafusion)
     }
 

@@ -71,6 +71,8 @@ mod merge;
 #[cfg(all(feature = "delta", feature = "sql"))]
 mod merge_sql;
 #[cfg(feature = "sql")]
+mod relation_sql;
+#[cfg(feature = "sql")]
 mod script;
 mod session;
 mod settings;

@@ -1,30 +1,23 @@
 //! Streaming SQL: runs the statements that [`fluvial_datafusion::sql`] parses.
 
 use crate::dataframe::StreamingDataFrame;
-use crate::formats;
 use crate::hidden_sql;
 use crate::input_file_name;
 use crate::late_rows::LateRows;
+use crate::relation_sql;
 use crate::session::Session;
-use crate::settings::SchemaInference;
 use crate::stream_writer::DataStreamWriter;
 use arrow::datatypes::Schema;
 use datafusion::dataframe::DataFrame;
-use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::sql::sqlparser::ast::Query;
-use fluvial_core::ddl::{ddl_name, parse_ddl};
-use fluvial_core::options::Options;
+use fluvial_core::ddl::ddl_name;
 use fluvial_core::{Error, NameCase, OutputMode, Result};
-use fluvial_datafusion::plan::StreamTable;
 use fluvial_datafusion::sql::{
-    Command, CreateStreamingTable, CreateView, Definition, DropTable, Existing, LoweredQuery,
-    Maintain, MergeInto, Missing, Reading, Relation, RelationKind, SourceCall, Statement,
-    TableName, WatermarkClause, parse_script,
+    Command, CreateStreamingTable, CreateView, DropTable, Existing, LoweredQuery, Maintain,
+    MergeInto, Missing, RelationKind, Statement, TableName, parse_script,
 };
 use fluvial_datafusion::{dialect, from_datafusion};
 use fluvial_engine::{StreamingQuery, Trigger};
-use std::sync::Arc;
 
 /// What executing a statement gave.
 pub enum Executed {
@@ -274,7 +267,7 @@ pub(crate) async fn plan(session: &Session, lowered: &LoweredQuery) -> Result<Da
     let planned = async {
         for relation in &lowered.relations {
             let frame =
-                relation_frame(session, relation).await.map_err(|e| e.at(relation.place))?;
+                relation_sql::frame(session, relation).await.map_err(|e| e.at(relation.place))?;
             context
                 .register_table(relation.name.as_str(), frame.into_view())
                 .map_err(from_datafusion)?;
@@ -289,7 +282,7 @@ pub(crate) async fn plan(session: &Session, lowered: &LoweredQuery) -> Result<Da
     planned
 }
 
-async fn query_frame(session: &Session, query: &Query) -> Result<DataFrame> {
+pub(crate) async fn query_frame(session: &Session, query: &Query) -> Result<DataFrame> {
     let mut query = query.clone();
     input_file_name::replace(&mut query);
     let exposed = hidden_sql::expose(session, &mut query).await?;
@@ -299,129 +292,4 @@ async fn query_frame(session: &Session, query: &Query) -> Result<DataFrame> {
         session.context().deregister_table(name.as_str()).map_err(from_datafusion)?;
     }
     Ok(DataFrame::new(state, plan?))
-}
-
-async fn relation_frame(session: &Session, relation: &Relation) -> Result<DataFrame> {
-    let frame = match &relation.definition {
-        Definition::Source(call) => source_frame(session, call).await?,
-        Definition::Table { name, reading: Reading::Batch } => {
-            session.table(&name.to_string()).await?
-        }
-        Definition::Table { name, reading: Reading::Stream } => stream_frame(session, name).await?,
-        Definition::Derived(query) => query_frame(session, query).await?,
-    };
-    match &relation.watermark {
-        None => Ok(frame),
-        Some(clause) => watermarked(session, frame, clause),
-    }
-}
-
-/// `STREAM name`: a view of a stream, or a table that is read as one.
-async fn stream_frame(session: &Session, name: &TableName) -> Result<DataFrame> {
-    #[cfg(feature = "delta")]
-    {
-        let by_path = crate::delta_stream::path_of(name.parts()).is_some();
-        if !by_path && session.context().table_exist(name.to_string()).map_err(from_datafusion)? {
-            let frame = session.table(&name.to_string()).await?;
-            if frame.is_streaming() {
-                return Ok(frame);
-            }
-        }
-        let definition =
-            crate::delta_stream::table(session, name.parts(), Options::default()).await?;
-        crate::stream_reader::dataframe(session, None, definition)
-    }
-    #[cfg(not(feature = "delta"))]
-    {
-        let frame = session.table(&name.to_string()).await?;
-        match frame.is_streaming() {
-            true => Ok(frame),
-            false => Err(Error::invalid(format!("{name} is no stream"))
-                .with_condition("STREAMING_TABLE_READ_NOT_SUPPORTED_YET")),
-        }
-    }
-}
-
-async fn source_frame(session: &Session, call: &SourceCall) -> Result<DataFrame> {
-    let mut options = Options::new(Vec::<(String, String)>::new());
-    for (position, argument) in call.arguments.iter().enumerate() {
-        let value = argument.value.to_string();
-        match &argument.name {
-            Some(name) => options.set(name.as_str(), value),
-            None if position == 0 => options.set("path", value),
-            None => return Err(Error::invalid("only the path may stand without a name")),
-        }
-    }
-    if call.function.starts_with("read_state") {
-        return state_frame(session, call, options).await;
-    }
-    let (format, infer) = match call.function.as_str() {
-        "read_files" => {
-            let format = options.take("format").unwrap_or_else(|| "parquet".into());
-            (format, SchemaInference::Allowed)
-        }
-        "read_kafka" => ("kafka".into(), SchemaInference::Refused),
-        "rate" => ("rate".into(), SchemaInference::Refused),
-        _ => ("rate-micro-batch".into(), SchemaInference::Refused),
-    };
-    let schema = options.take("schema").map(|ddl| parse_ddl(&ddl).map(Arc::new)).transpose()?;
-    let definition = match call.reading {
-        Reading::Batch if format == "kafka" => formats::kafka_table(session, schema, options)?,
-        _ => formats::stream_inferring(session, &format, schema, options, infer).await?,
-    };
-    let (name, table): (_, Arc<dyn datafusion::catalog::TableProvider>) = match call.reading {
-        Reading::Stream => ("stream", Arc::new(StreamTable::new(None, definition))),
-        Reading::Batch => ("files", Arc::new(crate::batch_table::BatchTable::new(definition))),
-    };
-    let plan = LogicalPlanBuilder::scan(name, provider_as_source(table), None)
-        .and_then(LogicalPlanBuilder::build)
-        .map_err(from_datafusion)?;
-    Ok(DataFrame::new(session.state(), plan))
-}
-
-/// `read_state('checkpoint', operator => 'count', batch => 3)`, and `read_state_metadata`.
-async fn state_frame(
-    session: &Session,
-    call: &SourceCall,
-    mut options: Options,
-) -> Result<DataFrame> {
-    let function = &call.function;
-    if call.reading == Reading::Stream {
-        let message = format!("state does not stream: write {function}(...) without STREAM");
-        return Err(Error::invalid(message).with_condition("UNSUPPORTED_STREAMING_TVF"));
-    }
-    let checkpoint = options.take("path").ok_or_else(|| {
-        Error::invalid(format!("{function} needs a checkpoint: {function}('checkpoint')"))
-            .with_condition("STDS_REQUIRED_OPTION_UNSPECIFIED")
-    })?;
-    if function == "read_state_metadata" {
-        options.finish(&["path"])?;
-        return session.read_state_metadata(&checkpoint).await;
-    }
-    let all = options.take_prefixed("");
-    let reader = session.read_state(checkpoint);
-    all.into_iter().fold(reader, |reader, (name, value)| reader.option(&name, value)).load().await
-}
-
-/// The relation with its watermark. An expression with a name becomes a new column first.
-fn watermarked(session: &Session, frame: DataFrame, clause: &WatermarkClause) -> Result<DataFrame> {
-    let delay = clause.delay;
-    let expr = session.expr(&clause.expr.to_string(), &frame)?;
-    let (frame, column) = match (&clause.name, expr) {
-        (None, datafusion::logical_expr::Expr::Column(column)) => (frame, column.name),
-        (Some(name), expr) => {
-            (frame.with_column(name, expr).map_err(from_datafusion)?, name.clone())
-        }
-        (None, expr) => {
-            return Err(Error::invalid(format!(
-                "the event time {expr} needs a name: WATERMARK {expr} AS name DELAY OF ..."
-            ))
-            .with_condition("REQUIRES_EXPLICIT_NAME_IN_WATERMARK_CLAUSE"));
-        }
-    };
-    let frame = frame.with_watermark_delay(&column, delay)?;
-    match clause.idle_after {
-        Some(silence) => crate::dataframe::with_idle_after(frame, silence),
-        None => Ok(frame),
-    }
 }

@@ -1,10 +1,10 @@
 //! One relation of a FROM clause.
 
-use crate::sql::argument::arguments;
+use crate::sql::argument::{arguments, literal};
 use crate::sql::lower::{Lowering, Scope};
 use crate::sql::relation::{Definition, Reading, SourceCall, TableName, WatermarkClause};
-use crate::sql::token::{is_alias, is_word, keyword_token, name_token};
-use crate::sql::watermark;
+use crate::sql::token::{Tokens, is_alias, is_word, keyword_token, name_token};
+use crate::sql::{properties, watermark};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 use fluvial_core::Result;
 use std::ops::Range;
@@ -91,8 +91,11 @@ impl Lowering<'_> {
                 format!("{only} is a WITH query: write STREAM in front of the tables inside of it");
             return Err(self.source.error(span.start.into(), message));
         }
+        let (options, at) = self.options(at, end)?;
         let (watermark, at) = self.watermark(at, end)?;
-        self.table(name, Reading::Stream, watermark, span, at, end, out);
+        let name = TableName::new(name);
+        let table = Definition::Table { name, reading: Reading::Stream, options };
+        self.table(table, watermark, span, at, end, out);
         Ok(at)
     }
 
@@ -121,9 +124,14 @@ impl Lowering<'_> {
             let after = self.parenthesis(at, scope, &mut copied)?;
             return self.with_watermark(copied, span, after, end, scope, out);
         }
-        let (watermark, after) = self.watermark(at, end)?;
+        let (options, behind) = self.as_of(at, end)?;
+        let (watermark, after) = self.watermark(behind, end)?;
         match (watermark, name.as_slice()) {
-            (None, _) => out.extend_from_slice(&self.tokens[start..at]),
+            (_, [only]) if !options.is_empty() && scope.sees(only) => {
+                let message = format!("{only} is a WITH query, which has no versions");
+                return Err(self.source.error(span.start.into(), message));
+            }
+            (None, _) if options.is_empty() => out.extend_from_slice(&self.tokens[start..at]),
             // Only a query can see a WITH query, so that it has to stand aside as one.
             (Some(watermark), [only]) if scope.sees(only) => {
                 let copied = self.select_all(&self.tokens[start..at], span);
@@ -131,8 +139,10 @@ impl Lowering<'_> {
                 out.push(self.set_aside(definition, Some(watermark), span));
                 self.default_alias(only, span, after, end, out);
             }
-            (Some(watermark), _) => {
-                self.table(name, Reading::Batch, Some(watermark), span, after, end, out);
+            (watermark, _) => {
+                let name = TableName::new(name);
+                let table = Definition::Table { name, reading: Reading::Batch, options };
+                self.table(table, watermark, span, after, end, out);
             }
         }
         Ok(after)
@@ -248,22 +258,50 @@ impl Lowering<'_> {
     }
 
     /// Sets a table aside. Columns may still be qualified with its name.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one relation, used once")]
     fn table(
         &mut self,
-        name: Vec<String>,
-        reading: Reading,
+        definition: Definition,
         watermark: Option<WatermarkClause>,
         span: Span,
         at: usize,
         end: usize,
         out: &mut Vec<TokenWithSpan>,
     ) {
-        let name = TableName::new(name);
-        let table = name.table().to_owned();
-        let token = self.set_aside(Definition::Table { name, reading }, watermark, span);
+        let table = match &definition {
+            Definition::Table { name, .. } => name.table().to_owned(),
+            Definition::Source(_) | Definition::Derived(_) => String::new(),
+        };
+        let token = self.set_aside(definition, watermark, span);
         out.push(token);
         self.default_alias(&table, span, at, end, out);
+    }
+
+    /// Takes `WITH (name = value, ...)`, if it is next: how a stream is read.
+    fn options(&self, at: usize, end: usize) -> Result<(Vec<(String, String)>, usize)> {
+        let mut tokens = self.cursor(at..end);
+        if !tokens.word("WITH") {
+            return Ok((Vec::new(), at));
+        }
+        let options = properties::options(&mut tokens)?;
+        Ok((options, end - tokens.remaining()))
+    }
+
+    /// Takes `[FOR] VERSION AS OF n` or `[FOR] TIMESTAMP AS OF 'time'`, if it is next.
+    fn as_of(&self, at: usize, end: usize) -> Result<(Vec<(String, String)>, usize)> {
+        let mut tokens = self.cursor(at..end);
+        tokens.word("FOR");
+        let is = |tokens: &mut Tokens<'_>, word| tokens.words(&[word, "AS", "OF"]);
+        let option = if is(&mut tokens, "VERSION") || is(&mut tokens, "SYSTEM_VERSION") {
+            "versionAsOf"
+        } else if is(&mut tokens, "TIMESTAMP") || is(&mut tokens, "SYSTEM_TIME") {
+            // The type in front of the text says nothing new.
+            let _ = tokens.word("TIMESTAMP") || tokens.word("DATE");
+            "timestampAsOf"
+        } else {
+            return Ok((Vec::new(), at));
+        };
+        let value = literal(&mut tokens, "a version or a time")?.to_string();
+        Ok((vec![(option.to_owned(), value)], end - tokens.remaining()))
     }
 
     /// Gives a relation that stands aside the name that it had, unless an alias follows.

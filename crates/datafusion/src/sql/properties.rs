@@ -66,6 +66,12 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Vec<Property>> {
     Ok(properties)
 }
 
+/// Reads `('name' = 'value', ...)` as options, whose names somebody else knows.
+pub(super) fn options(tokens: &mut Tokens<'_>) -> Result<Vec<(String, String)>> {
+    let properties = parse(tokens)?;
+    Ok(properties.into_iter().map(|property| (property.name, property.value)).collect())
+}
+
 /// Sorts properties by what they mean.
 ///
 /// # Errors

@@ -83,12 +83,15 @@ pub struct Relation {
 pub enum Definition {
     /// `read_files(...)`, `STREAM rate(...)`: a source with options.
     Source(SourceCall),
-    /// `STREAM name`, or a table with a watermark on it.
+    /// `STREAM name`, a table with a watermark on it, or one of its older versions.
     Table {
         /// Its name.
         name: TableName,
         /// Whether the text says that it is a stream.
         reading: Reading,
+        /// How it is read: what WITH says behind a stream, `versionAsOf` or `timestampAsOf` of a
+        /// table.
+        options: Vec<(String, String)>,
     },
     /// A query with a watermark on it.
     Derived(Box<Query>),

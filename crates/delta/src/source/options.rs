@@ -1,5 +1,6 @@
 //! Options of a Delta source as users write them.
 
+use super::tracking::DeltaTracking;
 use arrow::array::timezone::Tz;
 use arrow::compute::kernels::cast_utils::string_to_datetime;
 use fluvial_core::options::Options;
@@ -21,6 +22,7 @@ const NAMES: &[&str] = &[
     "excludeRegex",
     "failOnDataLoss",
     "readChangeFeed",
+    "schemaTrackingLocation",
     "path",
 ];
 
@@ -88,11 +90,13 @@ pub struct DeltaSourceOptions {
     pub exclude: Option<Regex>,
     /// What happens when versions are missing.
     pub loss: DeltaLoss,
+    /// Where the columns are kept that the stream reads with.
+    pub tracking: Option<DeltaTracking>,
 }
 
 impl DeltaSourceOptions {
     /// Takes the options of Delta's own source. A time without a zone is one of `zone`, such as
-    /// `UTC` or `Europe/Berlin`. `path` must have been taken already.
+    /// `UTC` or `Europe/Berlin`. `path` and `schemaTrackingLocation` must have been taken already.
     ///
     /// # Errors
     ///
@@ -100,8 +104,6 @@ impl DeltaSourceOptions {
     pub fn parse(mut options: Options, zone: &str) -> Result<Self> {
         options.refuse(&[
             "withEventTimeOrder",
-            "schemaTrackingLocation",
-            "schemaLocation",
             "ignoreFileDeletion",
             "endingVersion",
             "endingTimestamp",
@@ -126,6 +128,7 @@ impl DeltaSourceOptions {
                 Some(false) => DeltaLoss::GoOn,
                 _ => DeltaLoss::Fail,
             },
+            tracking: None,
         };
         options.finish(NAMES)?;
         Ok(parsed)
@@ -228,7 +231,7 @@ mod tests {
     fn unknown_names_are_refused_with_the_nearest() {
         let error = parse(&[("startingVersoin", "1")]).unwrap_err();
         assert!(error.message().contains("did you mean 'startingVersion'?"), "{error}");
-        let error = parse(&[("schemaTrackingLocation", "x")]).unwrap_err();
+        let error = parse(&[("withEventTimeOrder", "true")]).unwrap_err();
         assert_eq!(error.condition(), Some("OPTION_NOT_SUPPORTED"));
         assert!(parse(&[("excludeRegex", "(")]).is_err());
     }

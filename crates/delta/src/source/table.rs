@@ -13,6 +13,9 @@ use deltalake::logstore::LogStoreRef;
 use fluvial_core::{Error, Result};
 use std::sync::Arc;
 
+/// The condition of a version that changes the columns.
+pub(super) const CHANGED: &str = "DELTA_SCHEMA_CHANGED_WITH_VERSION";
+
 /// The column that says what happened to a row of a change feed.
 pub(crate) const CHANGE_TYPE: &str = "_change_type";
 /// The version that made the change.
@@ -26,6 +29,8 @@ pub(crate) struct Table {
     /// Stays the same until somebody makes another table in the same place.
     pub(crate) id: String,
     pub(crate) version: u64,
+    /// The newest version when it was opened.
+    pub(crate) newest: u64,
     /// Its columns; metadata says how they are called in files.
     pub(crate) columns: Fields,
     /// Of the columns, which are in no file.
@@ -38,14 +43,18 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Reads the newest version's metadata.
+    /// Reads a version's metadata; the newest one's if none is named.
     ///
     /// # Errors
     ///
     /// `NotFound` if there is no table, `Invalid` naming what cannot be read.
-    pub(crate) async fn open(location: &TableLocation, reading: DeltaReading) -> Result<Self> {
+    pub(crate) async fn open(
+        location: &TableLocation,
+        reading: DeltaReading,
+        version: Option<u64>,
+    ) -> Result<Self> {
         let log_store = location.log_store()?;
-        let snapshot = match Snapshot::try_new(log_store.as_ref(), None).await {
+        let snapshot = match Snapshot::try_new(log_store.as_ref(), version).await {
             Ok(snapshot) => snapshot,
             Err(error) if is_missing(&error) => {
                 return Err(no_table(location));
@@ -73,6 +82,7 @@ impl Table {
         Ok(Self {
             id: metadata.id().to_owned(),
             version: snapshot.version(),
+            newest: snapshot.version(),
             partitions: metadata.partition_columns().to_vec(),
             schema: Arc::new(Schema::new(fields)),
             times_in_log: is_on(metadata, "delta.enableInCommitTimestamps"),
@@ -124,7 +134,7 @@ impl Table {
                 "version {version} changes the schema of the table ({what}): start the query \
                  again, it goes on with the new schema"
             ))
-            .with_condition("DELTA_SCHEMA_CHANGED_WITH_VERSION")),
+            .with_condition(CHANGED)),
         }
     }
 }

@@ -10,3 +10,4 @@ mod schema;
 mod source;
 mod source_laws;
 mod table;
+mod tracking;

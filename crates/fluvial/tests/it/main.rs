@@ -25,6 +25,7 @@ mod state_tables;
 mod statements;
 mod table_rules;
 mod tables;
+mod time_travel;
 mod traps;
 
 // The examples, as people copy them; the tests have a main of their own.

@@ -63,6 +63,9 @@ fn streams_are_marked_where_they_are_read() {
         ("SELECT * FROM STREAM (SELECT 1)", "write it in front of those inside of the query"),
         ("WITH x AS (SELECT 1) SELECT * FROM STREAM x", "x is a WITH query"),
         ("WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x", "cannot be run incrementally"),
+        ("SELECT * FROM a VERSION AS OF b", "expected a version or a time"),
+        ("WITH x AS (SELECT 1) SELECT * FROM x VERSION AS OF 1", "x is a WITH query, which has no"),
+        ("SELECT * FROM STREAM a WITH (b = 1, B = 2)", "B is given twice"),
         ("SELECT * FROM STREAM (a b)", "expected the end of the name of the table, found b"),
         ("SELECT * FROM __fluvial_relation_0", "names that start with __fluvial_ are reserved"),
     ]);

@@ -96,6 +96,35 @@ fn tables_keep_their_names() {
 }
 
 #[test]
+fn streams_have_options_and_tables_have_versions() {
+    check(&[
+        (
+            "SELECT * FROM STREAM a WITH (skipChangeCommits = true, 'startingVersion' = '3')
+             WATERMARK t DELAY OF INTERVAL 1 DAY AS x",
+            "$0 = stream a skipChangeCommits=true startingVersion=3 watermark t delay 86400000000us
+             SELECT * FROM `$0` AS x",
+        ),
+        (
+            "SELECT * FROM STREAM delta.`/a/b` WITH ('maxFilesPerTrigger' = 1)",
+            "$0 = stream delta.`/a/b` maxFilesPerTrigger=1\nSELECT * FROM `$0` AS `/a/b`",
+        ),
+        (
+            "SELECT * FROM a VERSION AS OF 3 JOIN b FOR VERSION AS OF '4' y ON a.k = y.k",
+            "$0 = a versionAsOf=3
+             $1 = b versionAsOf=4
+             SELECT * FROM `$0` AS `a` JOIN `$1` y ON a.k = y.k",
+        ),
+        (
+            "SELECT * FROM s.a TIMESTAMP AS OF '2026-11-30', c FOR SYSTEM_TIME AS OF TIMESTAMP 'x'",
+            "$0 = s.a timestampAsOf=2026-11-30
+             $1 = c timestampAsOf=x
+             SELECT * FROM `$0` AS `a`, `$1` AS `c`",
+        ),
+        ("SELECT * FROM a version", "SELECT * FROM a version"),
+    ]);
+}
+
+#[test]
 fn watermarks_stand_behind_any_relation() {
     check(&[
         (

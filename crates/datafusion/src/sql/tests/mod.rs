@@ -21,7 +21,10 @@ fn shown_relation(relation: &Relation) -> String {
             let arguments: Vec<String> = call.arguments.iter().map(shown_argument).collect();
             format!("{}{}({})", stream(call.reading), call.function, arguments.join(", "))
         }
-        Definition::Table { name, reading } => format!("{}{name}", stream(*reading)),
+        Definition::Table { name, reading, options } => {
+            let options = options.iter().map(|(name, value)| format!(" {name}={value}"));
+            format!("{}{name}{}", stream(*reading), options.collect::<String>())
+        }
         Definition::Derived(query) => format!("({query})"),
     };
     let watermark = relation.watermark.as_ref().map_or_else(String::new, |clause| {
