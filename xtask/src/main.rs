@@ -32,8 +32,9 @@ cargo xtask <command>
   mutants [PACKAGE]
                    breaks the product a little, one change at a time: tests have to notice
   kills [N] [--backend lsm]
-                   kills the program N times (a hundred) in the middle of the clickstream job; with
-                   its state in sorted runs and hardly any memory, if that is asked for
+                   kills the program N times (a hundred) in the middle of the clickstream job, and
+                   the medallion example as often; or the former with its state in sorted runs and
+                   hardly any memory
   soak [--kills N] [--seed S] [--jobs A,B]
                    kills, stops and doubles the program in three jobs, on disk and S3, and lets other
                    readers compare (500)
@@ -120,21 +121,21 @@ fn own_pipeline() -> Result<()> {
     cargo_with(&[("CARGO_TARGET_DIR", &target)], &["test", "--manifest-path", manifest])
 }
 
-/// The test that kills the program, with more kills than `test` has.
+/// The tests that kill, with more kills than `test` has.
 fn kills(rest: &[String]) -> Result<()> {
-    let (variable, name, rest) = match rest {
+    let (variable, names, rest) = match rest {
         [rest @ .., option, backend] if option == "--backend" && backend == "lsm" => {
-            ("FLUVIAL_KILLS_LSM", "kills::a_job_with_its_state_in_runs", rest)
+            ("FLUVIAL_KILLS_LSM", ["kills::a_job_with_its_state_in_runs"].as_slice(), rest)
         }
-        rest => ("FLUVIAL_KILLS", "kills::a_job_that", rest),
+        rest => ("FLUVIAL_KILLS", ["kills::a_job_that", "medallion::"].as_slice(), rest),
     };
     let kills = match rest {
         [] => "100",
         [number] if number.parse::<usize>().is_ok() => number.as_str(),
         other => bail!("kills takes a number and --backend lsm, not {}", other.join(" ")),
     };
-    let test = ["test", "--package", "fluvial-cli", "--test", "it", name, "--", "--nocapture"];
-    cargo_with(&[(variable, kills)], &test)
+    let packages = ["test", "--package", "fluvial-cli", "--package", "fluvial", "--test", "it"];
+    cargo_with(&[(variable, kills)], &[&packages[..], &["--", "--nocapture"], names].concat())
 }
 
 fn bench(rest: &[String]) -> Result<()> {

@@ -12,7 +12,7 @@ use fluvial::prelude::*;
 use fluvial::transform::{
     Call, HandlerResult, InputRows, Key, StatefulProcessor, TimeMode, ValueState, Variables,
 };
-use fluvial::{DataStreamWriter, Result};
+use fluvial::{DataStreamWriter, DeltaTable, Result};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -58,9 +58,10 @@ pub fn all() -> Vec<(Query, Input)> {
         (semi_join(), both()),
         (rows(), pushed()),
         (rate(), pushed()),
+        of(merged()),
     ];
     // With the other backend what has state, without its other outputs.
-    let stateless = ["stateless", "stateless-delta", "stateless-each-batch", "rate"];
+    let stateless = ["stateless", "stateless-delta", "stateless-each-batch", "rate", "merged"];
     let again = all.iter().filter(|(query, _)| {
         let name = query.name();
         !stateless.contains(&name) && (name == "tumbling-delta" || !name.ends_with("-delta"))
@@ -315,6 +316,34 @@ pub fn processor() -> Query {
         numbered.write_stream()
     })
     .cut(crate::Cut::Fixed)
+}
+
+/// Totals of each page that batches are added to, by MERGE: what happened twice would be seen.
+pub fn merged() -> Query {
+    Query::new("merged", |start| async move {
+        let table = "sim://world/output";
+        DeltaTable::create_if_not_exists(start.session(), table, "page STRING, n BIGINT", &[])
+            .await?;
+        let writer = stream(&start).await?.write_stream()?;
+        Ok(writer.foreach_batch(|batch, _| async move {
+            batch.create_or_replace_temp_view("batch")?;
+            // The first counts, the second takes everything but the count itself back.
+            for each in ["count(*) * 1000 + sum(v)", "-sum(v)"] {
+                let merge = format!(
+                    "MERGE INTO delta.`sim://world/output` AS t
+                     USING (SELECT page, {each} AS n FROM batch GROUP BY page) AS s
+                     ON t.page = s.page
+                     WHEN MATCHED THEN UPDATE SET n = t.n + s.n WHEN NOT MATCHED THEN INSERT *"
+                );
+                batch.session()?.sql(&merge).await?;
+            }
+            Ok(())
+        }))
+    })
+    .output(Output::Merged)
+    .equals_batch(format!(
+        "SELECT page, CAST(count(*) * 1000 AS BIGINT) AS n FROM {TABLE} GROUP BY page"
+    ))
 }
 
 /// Rows that a program pushes, counted by key.

@@ -54,7 +54,7 @@ pub(crate) fn rows(world: &World, query: &Query) -> Result<Vec<String>> {
     drive(async {
         // A session takes longer to make than most schedules: only what needs one has one.
         let session = match query.out() {
-            Output::Delta => Some(observer(world, query)?),
+            Output::Delta | Output::Merged => Some(observer(world, query)?),
             _ => None,
         };
         query.out().rows(world, session.as_ref(), query.output_mode()).await
@@ -130,7 +130,8 @@ pub(crate) fn check_moment(
             )));
         }
     }
-    if query.output_mode() == OutputMode::Complete {
+    // Rows change there until the end.
+    if query.output_mode() == OutputMode::Complete || matches!(query.out(), Output::Merged) {
         return Ok(());
     }
     let visible = rows(world, query)

@@ -28,6 +28,8 @@ pub enum Output {
     Files,
     /// A Delta table.
     Delta,
+    /// A Delta table at `sim://world/output` that the query itself writes to, in `foreach_batch`.
+    Merged,
     /// A function that is called with each batch. It may see a batch again; then with the same
     /// rows.
     EachBatch,
@@ -67,6 +69,7 @@ impl Output {
         match self {
             Self::Files => writer.format("json").option("path", path),
             Self::Delta => writer.format("delta").option("path", path),
+            Self::Merged => writer,
             Self::Table => writer.format("memory").query_name(TABLE),
             Self::Own(own) => writer.sink((own.open)(start)),
             Self::EachBatch => {
@@ -96,7 +99,7 @@ impl Output {
         let store = world.disk().process().store();
         let mut rows = match self {
             Self::Files => lines(&store, FOLDER).await?,
-            Self::Delta => {
+            Self::Delta | Self::Merged => {
                 let path = format!("{ROOT}/{FOLDER}");
                 let session = session.ok_or_else(|| Error::invalid("a table needs a session"))?;
                 match session.read().delta(path).await {

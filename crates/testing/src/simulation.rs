@@ -283,7 +283,7 @@ fn start_again(world: &World, query: &Query) -> Result<(), Violation> {
 /// Where a format lies whose bytes differ from run to run.
 fn foreign(query: &Query) -> &'static str {
     match query.out() {
-        crate::Output::Delta => crate::output::FOLDER,
+        crate::Output::Delta | crate::Output::Merged => crate::output::FOLDER,
         _ => "\u{0}",
     }
 }

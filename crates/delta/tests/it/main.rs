@@ -11,3 +11,4 @@ mod source;
 mod source_laws;
 mod table;
 mod tracking;
+mod traps;

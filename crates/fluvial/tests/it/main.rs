@@ -13,14 +13,18 @@ mod golden;
 mod jobs;
 mod late_rows;
 mod listeners;
+mod medallion;
+mod merge_kills;
 mod merging;
 mod names;
 mod own_parts;
+mod processes;
 mod processors;
 mod queries;
 mod replay;
 mod restarts;
 mod s3;
+mod slowly_changing;
 mod state_tables;
 mod statements;
 mod table_rules;
@@ -39,6 +43,9 @@ mod event_totals_example;
 #[path = "../../examples/fraud_rules.rs"]
 mod fraud_rules_example;
 #[expect(dead_code)]
+#[path = "../../examples/medallion.rs"]
+mod medallion_example;
+#[expect(dead_code)]
 #[path = "../../examples/own_sink.rs"]
 mod own_sink_example;
 #[expect(dead_code)]
@@ -50,3 +57,6 @@ mod own_state_backend_example;
 #[expect(dead_code)]
 #[path = "../../examples/rate_approx.rs"]
 mod rate_approx_example;
+#[expect(dead_code)]
+#[path = "../../examples/slowly_changing.rs"]
+mod slowly_changing_example;

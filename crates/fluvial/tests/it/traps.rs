@@ -3,6 +3,7 @@
 
 mod joins;
 mod keys;
+mod sinks;
 
 use crate::names::lines;
 use fluvial::arrow::array::RecordBatch;
