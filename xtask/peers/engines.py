@@ -35,7 +35,6 @@ class Package:
     named = f"deltalake {deltalake.__version__}"
     # It has no streams.
     streams = False
-    feeds = True
 
     def __init__(self, table):
         self.path = str(table)
@@ -91,8 +90,6 @@ class Fluvial:
     name = "fluvial"
     named = "Fluvial"
     streams = True
-    # A stream in SQL takes no options yet.
-    feeds = False
 
     def __init__(self, program, folder, table):
         self.program = os.path.abspath(program)
@@ -189,15 +186,22 @@ class Fluvial:
                 row[number] = None if row[number] is None else int(row[number])
         return [tuple(row) for row in texts]
 
-    def stream(self, columns):
+    def copied(self, columns, options):
         """The rows of a stream of its own, through files of JSON."""
         self.files += 1
         copy = f"copy{self.files}"
         self.run(
             f"CREATE STREAMING TABLE {copy} USING json LOCATION '{copy}' AS "
-            f"SELECT {', '.join(columns)} FROM STREAM {self.place()}"
+            f"SELECT {', '.join(columns)} FROM STREAM {self.place()} {options}"
         )
         lines = []
         for file in (self.folder / copy).glob("*.json"):
             lines += file.read_text().splitlines()
         return in_order([json.loads(line) for line in lines], columns)
+
+    def stream(self, columns):
+        return self.copied(columns, "")
+
+    def changes(self):
+        options = "WITH (readChangeFeed = true, startingVersion = 0)"
+        return self.copied(CHANGE, options)

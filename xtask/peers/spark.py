@@ -13,7 +13,6 @@ class Spark:
     name = "spark"
     named = f"Spark {pyspark.__version__}"
     streams = True
-    feeds = True
 
     def __init__(self, jars, folder, table):
         self.path = str(table)

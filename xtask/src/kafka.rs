@@ -106,15 +106,18 @@ fn pid_file() -> Result<PathBuf> {
 
 /// The jars, brought by Maven unless they are there.
 fn jars() -> Result<PathBuf> {
+    bring_jars("xtask/kafka/pom.xml", folder()?.join(VERSION))
+}
+
+/// The jars that a `pom.xml` names, with all that they need, in the folder `jars`.
+pub(crate) fn bring_jars(pom: &str, jars: PathBuf) -> Result<PathBuf> {
     quietly(Command::new("java").arg("-version"))?;
-    let jars = folder()?.join(VERSION);
     if !jars.is_dir() {
         // Complete or not at all.
         let partial = jars.with_extension("partial");
         let output = format!("-DoutputDirectory={}", partial.display());
-        let pom = root().join("xtask/kafka/pom.xml");
         let copy = ["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"];
-        quietly(Command::new("mvn").arg("-f").arg(pom).args(copy).arg(output))?;
+        quietly(Command::new("mvn").arg("-f").arg(root().join(pom)).args(copy).arg(output))?;
         std::fs::rename(partial, &jars)?;
     }
     Ok(jars)

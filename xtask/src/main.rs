@@ -43,7 +43,9 @@ cargo xtask <command>
   kafka test [..]  the tests of the Kafka crate, on such a broker if it can be had
   bench [NAME]     the benchmarks, all or those of one file: see docs/src/performance.md
   demo             the clickstream job, end to end
-  peers delta      lets the deltalake package of Python read what we write
+  peers delta [--spark]
+                   the deltalake package of Python, and Spark if asked for (a JDK, and Maven), read
+                   and write the same tables as we do
   oracle DIR [--state-partitions N] [--backend NAME] [--category A,B] [--only TEXT]
                    compares Fluvial with recorded cases, a line for each
 ";

@@ -1,52 +1,77 @@
-//! Other implementations as judges: they read what we have written.
+//! Other implementations as judges: they read what we have written, and we read what they have.
 
-use crate::{cargo, root};
+use crate::{cargo, kafka, root};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The packages of the Python reader.
-const PACKAGES: &[&str] = &["deltalake==1.6.6", "pyarrow==26.0.1"];
+/// The packages of Python that read and write Delta tables.
+pub(crate) const DELTALAKE: &[&str] = &["deltalake==1.6.6", "pyarrow==26.0.1"];
+/// Spark, and the folder of its jars for Delta: their version in `xtask/peers/pom.xml`.
+const SPARK: &[&str] = &["pyspark==4.1.4"];
+const JARS: &str = "delta-4.1.0";
 
 /// What `cargo xtask peers NAME` runs.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     match arguments {
-        [name] if name == "delta" => delta(),
-        _ => bail!("which peer? There is: delta"),
+        [name] if name == "delta" => delta(Peers::Package),
+        [name, who] if name == "delta" && who == "--spark" => delta(Peers::PackageAndSpark),
+        _ => bail!("which peers? There is: delta [--spark]"),
     }
 }
 
-/// The clickstream job through the program; its table read with the Python package.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Peers {
+    Package,
+    PackageAndSpark,
+}
+
+/// The clickstream job's table read with the Python package, then a table that all write in turns.
 ///
-/// Without Python or its package index there is nobody to ask: that is said, and is no failure.
-fn delta() -> Result<()> {
-    let target = target();
-    let Some(python) = environment(&target.join("peers"))? else { return Ok(()) };
+/// Without Python or its package index, or Java and Maven, there is nobody to ask: that is said,
+/// and is no failure.
+fn delta(peers: Peers) -> Result<()> {
+    let target = std::path::absolute(target())?;
+    let folder = target.join("peers");
+    let Some(python) = environment(&folder, DELTALAKE)? else { return Ok(()) };
     cargo(&["build", "--package", "fluvial-cli"])?;
     let root = root();
-    let status = Command::new(python)
-        .arg(root.join("xtask/peers/delta.py"))
-        .arg(target.join("debug/fluvial"))
-        .arg(root.join("examples/clickstream"))
-        .arg(root.join("crates/fluvial/tests/golden/clickstream_5m/expected.json"))
-        .status()
-        .context("xtask/peers/delta.py")?;
+    let program = target.join("debug/fluvial");
+    let example = root.join("examples/clickstream");
+    let expected = root.join("crates/fluvial/tests/golden/clickstream_5m/expected.json");
+    judge(&python, "clickstream.py", &[&program, &example, &expected])?;
+    if peers == Peers::Package {
+        return judge(&python, "tables.py", &[&program]);
+    }
+    if environment(&folder, SPARK)?.is_none() {
+        return Ok(());
+    }
+    match kafka::bring_jars("xtask/peers/pom.xml", folder.join(JARS)) {
+        Ok(jars) => judge(&python, "tables.py", &[&program, &jars]),
+        Err(why) => skipped(&format!("a JDK, and Maven for Delta's jars ({why:#})")).map(drop),
+    }
+}
+
+fn judge(python: &Path, script: &str, arguments: &[&Path]) -> Result<()> {
+    let path = root().join("xtask/peers").join(script);
+    let status =
+        Command::new(python).arg(&path).args(arguments).status().context(script.to_owned())?;
     if !status.success() {
-        bail!("the deltalake package sees something else");
+        bail!("{script}: somebody sees something else");
     }
     Ok(())
 }
 
-/// A Python of our own with the packages; `None`, after saying why, if there cannot be one.
-pub(crate) fn environment(folder: &Path) -> Result<Option<PathBuf>> {
+/// A Python of our own with packages; `None`, after saying why, if there cannot be one.
+pub(crate) fn environment(folder: &Path, packages: &[&str]) -> Result<Option<PathBuf>> {
     let python = folder.join("bin/python");
     if !python.is_file() && !succeeds(Command::new("python3").args(["-m", "venv"]).arg(folder)) {
         return skipped("python3 with its module venv");
     }
     let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
     if !succeeds(&mut install) {
-        return skipped(&format!("{} from the Python package index", PACKAGES.join(" and ")));
+        return skipped(&format!("{} from the Python package index", packages.join(" and ")));
     }
     Ok(Some(python))
 }

@@ -10,7 +10,9 @@ use std::process::Command;
 /// Without a server the jobs run on the local disk only.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let target = peers::target();
-    let Some(python) = peers::environment(&target.join("peers"))? else { return Ok(()) };
+    let Some(python) = peers::environment(&target.join("peers"), peers::DELTALAKE)? else {
+        return Ok(());
+    };
     let packages = ["--package", "fluvial-cli", "--package", "fluvial"];
     let what = ["--bin", "fluvial", "--example", "drop_duplicates"];
     cargo(&[["build", "--release"].as_slice(), &packages, &what].concat())?;

@@ -1,7 +1,6 @@
-"""The clickstream job through the program, its table read with the deltalake package; then a table
-that both write in turns (tables.py).
+"""The clickstream job through the program, its table read with the deltalake package.
 
-usage: delta.py PROGRAM EXAMPLE EXPECTED
+usage: clickstream.py PROGRAM EXAMPLE EXPECTED
 
 PROGRAM is the fluvial program, EXAMPLE the folder of the example, EXPECTED what Spark wrote. Run by
 `cargo xtask peers delta`.
@@ -15,7 +14,6 @@ import sys
 import tempfile
 
 import deltalake
-import tables
 
 OURS = ("out", ".fluvial", "warehouse")
 
@@ -85,8 +83,7 @@ def main(program, example, expected):
             for version in versions
         ]
         check("batches in the history", batch_of, [None] + [b["batchId"] for b in batches])
-    print(f"peers delta: deltalake {deltalake.__version__} reads what Spark wrote, one txn per batch")
-    tables.main(program)
+    print(f"peers delta, clickstream: deltalake {deltalake.__version__} reads what Spark wrote, one txn per batch")
 
 
 if __name__ == "__main__":
