@@ -144,11 +144,14 @@ fn of_kind(
         #[cfg(feature = "lsm")]
         (StateBackendKind::Lsm, _) => {
             let set = session.settings();
-            let mut settings = fluvial_state_lsm::Settings::default();
-            settings.local_cache = set.state_cache.as_deref().map(|cache| LocalCache {
+            let local_cache = set.state_cache.as_deref().map(|cache| LocalCache {
                 folder: cache_folder(cache, &place),
                 bytes_max: set.state_cache_max,
             });
+            let settings = fluvial_state_lsm::Settings {
+                local_cache,
+                ..fluvial_state_lsm::Settings::default()
+            };
             let memory = set.state_memory.unwrap_or(settings.memory_bytes);
             let budget = session.state_shared().lsm_budget(memory);
             let StatePlace { store, folder, run, owner } = place;
