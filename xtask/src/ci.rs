@@ -48,7 +48,10 @@ fn features() -> Result<()> {
         let only = ["clippy", "--package", "fluvial", "--no-default-features", "--features"];
         cargo(&[only.as_slice(), &[features, "--", "--deny", "warnings"]].concat())?;
     }
-    cargo(&["test", "--package", "fluvial-sources", "--features", "avro,orc", "--test", "it"])
+    for package in ["fluvial-sources", "fluvial-sinks"] {
+        cargo(&["test", "--package", package, "--features", "avro,orc", "--lib", "--test", "it"])?;
+    }
+    Ok(())
 }
 
 fn lints() -> Result<()> {

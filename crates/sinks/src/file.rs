@@ -29,6 +29,8 @@ mod upload;
 mod visible;
 mod writer;
 
+#[cfg(any(feature = "avro", feature = "orc"))]
+pub use options::{BlockCompression, ContainerFormat};
 pub use options::{FileFormat, FileOptions, ParquetCompression, TextCompression};
 pub use visible::committed_files;
 

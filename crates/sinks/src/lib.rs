@@ -56,6 +56,8 @@ mod table;
 mod testing;
 
 pub use console::{ConsoleSink, Truncate};
+#[cfg(any(feature = "avro", feature = "orc"))]
+pub use file::{BlockCompression, ContainerFormat};
 pub use file::{
     FileFormat, FileOptions, FileSink, ParquetCompression, TextCompression, committed_files,
 };

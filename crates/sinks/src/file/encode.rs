@@ -1,6 +1,8 @@
 //! Rows as the bytes of one data file.
 
 mod compress;
+#[cfg(any(feature = "avro", feature = "orc"))]
+mod container;
 mod text;
 
 use crate::file::dictionary::unique_columns;
@@ -52,6 +54,8 @@ impl ParquetFile {
 pub(crate) enum Encoder {
     Parquet(ParquetFile),
     Text(Box<TextEncoder>),
+    #[cfg(any(feature = "avro", feature = "orc"))]
+    Container(Box<container::ContainerEncoder>),
 }
 
 impl Encoder {
@@ -73,6 +77,11 @@ impl Encoder {
                 TextEncoder::csv(schema, header, delimiter, quote_all, compression)?
             }
             FileFormat::Text { compression } => TextEncoder::lines(schema, compression)?,
+            #[cfg(any(feature = "avro", feature = "orc"))]
+            FileFormat::Container(format) => {
+                let file = container::ContainerEncoder::new(format, schema)?;
+                return Ok(Self::Container(Box::new(file)));
+            }
         };
         Ok(Self::Text(Box::new(text)))
     }
@@ -82,6 +91,8 @@ impl Encoder {
         match self {
             Self::Parquet(file) => file.write(&parquet_rows(rows)?)?,
             Self::Text(text) => text.write(rows)?,
+            #[cfg(any(feature = "avro", feature = "orc"))]
+            Self::Container(file) => file.write(rows)?,
         }
         Ok(())
     }
@@ -91,16 +102,19 @@ impl Encoder {
         match self {
             Self::Parquet(file) => file.writer.as_ref().map_or(0, |w| w.in_progress_size()),
             Self::Text(_) => 0,
+            #[cfg(any(feature = "avro", feature = "orc"))]
+            Self::Container(file) => file.held_bytes(),
         }
     }
 
-    /// Makes everything written so far ready, at the price of a smaller row group.
+    /// Makes everything written so far ready, at the price of a smaller row group. Nothing is ready
+    /// then if the file is made at its end only.
     pub(crate) fn flush(&mut self) -> Result<()> {
         match self {
             Self::Parquet(ParquetFile { writer: Some(writer), .. }) => {
                 writer.flush().map_err(parquet_error)
             }
-            Self::Parquet(_) | Self::Text(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -111,6 +125,8 @@ impl Encoder {
                 file.writer.as_mut().map_or_else(Vec::new, |w| std::mem::take(w.inner_mut()))
             }
             Self::Text(text) => text.take_ready(),
+            #[cfg(any(feature = "avro", feature = "orc"))]
+            Self::Container(file) => file.take_ready(),
         }
     }
 
@@ -119,6 +135,8 @@ impl Encoder {
         match self {
             Self::Parquet(file) => file.finish(),
             Self::Text(text) => text.finish(),
+            #[cfg(any(feature = "avro", feature = "orc"))]
+            Self::Container(file) => file.finish(),
         }
     }
 }

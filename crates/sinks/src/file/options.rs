@@ -1,5 +1,10 @@
 //! What is written, and how: as users say it.
 
+#[cfg(any(feature = "avro", feature = "orc"))]
+mod container;
+
+#[cfg(any(feature = "avro", feature = "orc"))]
+pub use container::{BlockCompression, ContainerFormat};
 use fluvial_core::options::Options;
 use fluvial_core::{Error, Result};
 use std::num::NonZeroU64;
@@ -32,6 +37,9 @@ pub enum FileFormat {
         /// How files are compressed.
         compression: TextCompression,
     },
+    /// Avro or ORC.
+    #[cfg(any(feature = "avro", feature = "orc"))]
+    Container(ContainerFormat),
 }
 
 /// How a file of text is compressed, as a whole.
@@ -70,6 +78,8 @@ impl FileFormat {
             Self::Json { .. } => "json",
             Self::Csv { .. } => "csv",
             Self::Text { .. } => "text",
+            #[cfg(any(feature = "avro", feature = "orc"))]
+            Self::Container(format) => format.name(),
         }
     }
 
@@ -80,6 +90,8 @@ impl FileFormat {
             Self::Json { compression, .. } => (".json", compression),
             Self::Csv { compression, .. } => (".csv", compression),
             Self::Text { compression } => (".txt", compression),
+            #[cfg(any(feature = "avro", feature = "orc"))]
+            Self::Container(format) => return format.extension(),
         };
         format!("{name}{}", compression.extension())
     }
@@ -148,8 +160,8 @@ impl FileOptions {
         }
     }
 
-    /// Parses the options of a sink in `format` (`parquet`, `json`, `csv` or `text`). `path` must
-    /// have been taken already.
+    /// Parses the options of a sink in `format` (`parquet`, `json`, `csv`, `text`; `avro` and `orc`
+    /// if they are built in). `path` must have been taken already.
     ///
     /// # Errors
     ///
@@ -160,9 +172,22 @@ impl FileOptions {
             "json" => (json(&mut options)?, &["ignoreNullFields"]),
             "csv" => (csv(&mut options)?, &["delimiter", "header", "quoteAll", "sep"]),
             "text" => (text(&mut options)?, &[]),
+            #[cfg(feature = "avro")]
+            "avro" => (FileFormat::Container(container::avro(&mut options)?), &[]),
+            #[cfg(feature = "orc")]
+            "orc" => (FileFormat::Container(container::orc(&mut options)?), &[]),
+            #[allow(unreachable_patterns)]
+            "avro" | "orc" => {
+                return Err(Error::invalid(format!(
+                    "this build does not write {format} files: build it with the feature \
+                     `{}`",
+                    format.to_lowercase()
+                ))
+                .with_condition("DATA_SOURCE_NOT_FOUND"));
+            }
             other => {
                 return Err(Error::invalid(format!(
-                    "files cannot be written as {other:?}: use parquet, json, csv or text"
+                    "files cannot be written as {other:?}: use parquet, json, csv, text, avro or orc"
                 ))
                 .with_condition("DATA_SOURCE_NOT_FOUND"));
             }
@@ -278,7 +303,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (format, pairs, text) in [
-            ("orc", &[] as &[_], "orc"),
+            ("xml", &[] as &[_], "xml"),
             ("parquet", &[("compresion", "zstd")], "compression"),
             ("parquet", &[("compression", "brotli")], "brotli"),
             ("json", &[("compression", "lzo")], "lzo"),

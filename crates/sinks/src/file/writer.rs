@@ -103,14 +103,20 @@ impl FileWriter {
         Ok(OpenFile { encoder, upload, sequence, staged, path, rows: 0 })
     }
 
-    /// Keeps memory bounded however many folders are open.
+    /// Keeps memory bounded however many folders are open: of the file with most that is pending
+    /// a part is written out, or all of it if it has no parts.
     async fn relieve(&mut self) -> Result<()> {
         let pending = |file: &OpenFile| file.encoder.pending_bytes();
         while self.open.values().map(pending).sum::<usize>() > PENDING_BYTES_MAX {
-            let largest = self.open.values_mut().max_by_key(|file| file.encoder.pending_bytes());
-            let Some(file) = largest else { break };
+            let largest = self.open.iter_mut().max_by_key(|(_, file)| pending(file));
+            let Some((folder, file)) = largest else { break };
             file.encoder.flush()?;
             file.upload.write(file.encoder.take_ready()).await?;
+            if pending(file) > 0 {
+                let folder = folder.clone();
+                let Some(file) = self.open.remove(&folder) else { break };
+                self.full.push(file.finish().await?);
+            }
         }
         Ok(())
     }

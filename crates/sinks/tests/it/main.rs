@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[cfg(all(feature = "avro", feature = "orc"))]
+mod containers;
 mod file_crashes;
 mod file_laws;
 mod file_output;
