@@ -180,8 +180,8 @@ Examples:
 
 TBLPROPERTIES of a table: 'outputMode' = 'append' | 'update' | 'complete',
 'trigger' = 'available-now' | 'once' | '30 seconds', 'queryName', 'checkpointLocation'.
-Formats after USING: delta (the default), parquet, json, memory, console, noop, and kafka
-in a program that is built with it.
+Formats after USING: delta (the default), parquet, json, csv, text, memory, console, noop,
+and avro, orc and kafka in a program that is built with them.
 
 To start over, remove the checkpoint and the table's location, both.";
 

@@ -1,5 +1,6 @@
 //! `df.write()`: writes rows once.
 
+use crate::catalog::reading_options;
 use crate::formats::{self, SinkRequest};
 use crate::session::Session;
 use datafusion::dataframe::DataFrame;
@@ -113,7 +114,9 @@ impl DataFrameWriter {
     /// As [`Self::save`].
     pub async fn save_as_table(self, name: &str) -> Result<()> {
         let location = self.session.catalog().location_of(name)?;
-        self.session.catalog().create(name, &self.format, &location, None).await?;
+        let reading = reading_options(&self.format, &self.options);
+        let catalog = self.session.catalog();
+        catalog.create_to_read(name, &self.format, &location, None, reading).await?;
         self.save(&location).await
     }
 

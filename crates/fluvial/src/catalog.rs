@@ -5,6 +5,7 @@ use crate::session::{Inner, Session};
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result as DataFusionResult};
+use fluvial_core::options::Options;
 use fluvial_core::{Error, Result, frame};
 #[cfg(feature = "sql")]
 use futures::TryStreamExt;
@@ -36,12 +37,25 @@ struct Entry {
     /// What somebody says about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
+    /// The options that read what was written with them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    reading: BTreeMap<String, String>,
+}
+
+/// The options of a sink without which its files cannot be read.
+pub(crate) fn reading_options(format: &str, options: &Options) -> BTreeMap<String, String> {
+    let names: &[&str] = match format.to_ascii_lowercase().as_str() {
+        "csv" => &["header", "sep", "delimiter"],
+        _ => &[],
+    };
+    let given = |name: &&str| Some(((*name).to_owned(), options.peek(name)?.to_owned()));
+    names.iter().filter_map(given).collect()
 }
 
 impl Entry {
     fn new(format: &str, location: &str, comment: Option<&str>) -> Self {
         let (format, comment) = (format.to_ascii_lowercase(), comment.map(str::to_owned));
-        Self { format, location: location.to_owned(), comment }
+        Self { format, location: location.to_owned(), comment, reading: BTreeMap::new() }
     }
 
     /// Whether both are about the same table, whatever is said about it.
@@ -90,8 +104,24 @@ impl Catalog {
         location: &str,
         comment: Option<&str>,
     ) -> Result<()> {
+        self.create_to_read(name, format, location, comment, BTreeMap::new()).await
+    }
+
+    /// The same, of a table that is read with these options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::create`].
+    pub(crate) async fn create_to_read(
+        &self,
+        name: &str,
+        format: &str,
+        location: &str,
+        comment: Option<&str>,
+        reading: BTreeMap<String, String>,
+    ) -> Result<()> {
         let session = self.session()?;
-        let entry = Entry::new(format, location, comment);
+        let entry = Entry { reading, ..Entry::new(format, location, comment) };
         let body = serde_json::to_vec(&entry)
             .map_err(|e| Error::invalid("a table has no JSON form").with_source(e))?;
         let place = self.entry_place(&session, name)?;
@@ -200,8 +230,11 @@ impl Catalog {
                 .await
                 .map(Some),
             other => {
-                let frame = session.read().format(other).load(&entry.location).await?;
-                Ok(Some(frame.into_view()))
+                let mut reader = session.read().format(other);
+                for (name, value) in &entry.reading {
+                    reader = reader.option(name, value);
+                }
+                Ok(Some(reader.load(&entry.location).await?.into_view()))
             }
         }
     }

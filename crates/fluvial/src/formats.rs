@@ -28,8 +28,9 @@ const STREAM_FORMATS: &[&str] = &[
     "rate-micro-batch",
     "socket",
 ];
-const SINK_FORMATS: &[&str] =
-    &["delta", "parquet", "json", "csv", "text", "kafka", "memory", "console", "noop"];
+const SINK_FORMATS: &[&str] = &[
+    "delta", "parquet", "json", "csv", "text", "avro", "orc", "kafka", "memory", "console", "noop",
+];
 
 /// Describes a stream of a format.
 pub(crate) async fn stream(
@@ -162,7 +163,7 @@ pub(crate) async fn sink(request: SinkRequest<'_>, options: Options) -> Result<O
             let sink = Arc::new(NoopSink::new());
             Output { sink, lasting: Lasting::WithTheProcess, keeps_rows: false }
         }
-        "parquet" | "json" | "csv" | "text" => files(&request, options)?,
+        "parquet" | "json" | "csv" | "text" | "avro" | "orc" => files(&request, options)?,
         "kafka" => Output::durable(crate::kafka::sink(options)?),
         #[cfg(feature = "delta")]
         "delta" => delta(&request, options)?,

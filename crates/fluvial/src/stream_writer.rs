@@ -1,5 +1,6 @@
 //! `df.write_stream()`: where a stream goes, and how it runs.
 
+use crate::catalog::reading_options;
 use crate::formats;
 use crate::late_rows::LateRows;
 use crate::session::Session;
@@ -172,8 +173,10 @@ impl DataStreamWriter {
         let session = self.session.clone();
         session.catalog().check(name, &format, &location).await?;
         let comment = self.comment.clone();
+        let reading = reading_options(&format, &self.options);
         let query = self.start().await?;
-        session.catalog().create(name, &format, &location, comment.as_deref()).await?;
+        let (catalog, comment) = (session.catalog(), comment.as_deref());
+        catalog.create_to_read(name, &format, &location, comment, reading).await?;
         Ok(query)
     }
 

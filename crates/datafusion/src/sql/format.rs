@@ -11,6 +11,14 @@ pub enum TableFormat {
     Parquet,
     /// Files of JSON lines.
     Json,
+    /// Files of separated values.
+    Csv,
+    /// Files of lines.
+    Text,
+    /// Avro files, where the program has them built in.
+    Avro,
+    /// ORC files, where the program has them built in.
+    Orc,
     /// Topics of Kafka, where the program has them built in.
     Kafka,
     /// Rows in memory, for SELECTs of this session.
@@ -23,10 +31,14 @@ pub enum TableFormat {
 
 impl TableFormat {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::Delta,
         Self::Parquet,
         Self::Json,
+        Self::Csv,
+        Self::Text,
+        Self::Avro,
+        Self::Orc,
         Self::Kafka,
         Self::Memory,
         Self::Console,
@@ -39,6 +51,10 @@ impl TableFormat {
             Self::Delta => "delta",
             Self::Parquet => "parquet",
             Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Text => "text",
+            Self::Avro => "avro",
+            Self::Orc => "orc",
             Self::Kafka => "kafka",
             Self::Memory => "memory",
             Self::Console => "console",
@@ -53,7 +69,13 @@ impl TableFormat {
 
     /// Whether the rows lie somewhere that `LOCATION` can name.
     pub fn has_location(self) -> bool {
-        matches!(self, Self::Delta | Self::Parquet | Self::Json)
+        self == Self::Delta || self.is_files()
+    }
+
+    /// Whether the rows are in files, and nothing else is there.
+    fn is_files(self) -> bool {
+        use TableFormat::{Avro, Csv, Json, Orc, Parquet, Text};
+        matches!(self, Parquet | Json | Csv | Text | Avro | Orc)
     }
 
     /// Whether the rows outlive the program, so that the query needs a checkpoint that does too.
@@ -74,7 +96,8 @@ impl TableFormat {
     pub fn options(self) -> &'static [&'static str] {
         match self {
             Self::Delta => &["mergeSchema"],
-            Self::Parquet | Self::Json => &["compression"],
+            Self::Csv => &["compression", "header", "sep", "quoteAll"],
+            Self::Parquet | Self::Json | Self::Text | Self::Avro | Self::Orc => &["compression"],
             Self::Kafka => &[
                 "topic",
                 "deliveryGuarantee",

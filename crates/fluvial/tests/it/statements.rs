@@ -98,3 +98,31 @@ async fn a_view_has_no_files_that_could_stay() {
     assert_eq!(refused.condition(), Some("EXPECT_VIEW_NOT_TABLE"));
     assert_eq!(script.run("DROP TABLE t").await.unwrap(), "dropped t; its files stay");
 }
+
+#[tokio::test]
+async fn tables_of_separated_values_and_of_lines_are_written_and_read() {
+    let script = Script::new();
+    for (name, using, select, text) in [
+        ("plain", "csv", "k, v", "a,1\n"),
+        ("headed", "csv TBLPROPERTIES (header = true, sep = ';')", "k, v", "k;v\na;1\n"),
+        ("lines", "text", "concat(k, v) AS value", "a1\n"),
+    ] {
+        let select = SELECT.replacen("k, v", select, 1);
+        let sql = format!("CREATE STREAMING TABLE {name} USING {using} AS {select}");
+        assert_eq!(script.run(&sql).await.unwrap(), format!("query {name}"));
+        let folder = script.path("warehouse/default").join(name);
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<_> = files.filter(|path| path.is_file()).collect();
+        assert_eq!(std::fs::read_to_string(&files[0]).unwrap(), text, "{name}");
+        assert_eq!(script.run(&format!("SELECT * FROM {name}")).await.unwrap(), "1", "{name}");
+    }
+}
+
+#[cfg(not(feature = "avro"))]
+#[tokio::test]
+async fn a_format_that_is_not_built_in_is_said_to_be() {
+    let script = Script::new();
+    let sql = format!("CREATE STREAMING TABLE t USING avro AS {SELECT}");
+    let refused = script.run(&sql).await.unwrap_err();
+    assert!(refused.message().contains("feature `avro`"), "{refused}");
+}

@@ -130,7 +130,7 @@ fn unknown_names_are_refused_with_the_nearest_one() {
         (create("USING console TBLPROPERTIES (numRow = 5)"), "did you mean 'numRows'?"),
         (create("USING memory TBLPROPERTIES (mergeSchema = true)"), "a table USING memory has"),
         (create("USING delt"), "did you mean delta?"),
-        (create("USING hudi"), "use one of delta, parquet, json, kafka, memory, console, noop"),
+        (create("USING hudi"), "use one of delta, parquet, json, csv, text, avro, orc, kafka"),
         (create("TBLPROPERTY ('a' = 'b')"), "did you mean TBLPROPERTIES?"),
         ("CRATE TABLE t".into(), "did you mean CREATE?"),
         ("GRANT ALL".into(), "GRANT is not a statement here: a script has"),
