@@ -6,11 +6,11 @@ use crate::storage::Storage;
 use arrow::datatypes::{Fields, Schema, SchemaRef};
 use async_trait::async_trait;
 use fluvial_core::options::Options;
-use fluvial_core::{Error, NameCase, Result, Source};
+use fluvial_core::{Clock, Error, NameCase, Result, Source};
 use fluvial_datafusion::plan::{SourceFolder, StreamDefinition};
 use fluvial_sources::{
-    FileFormat, FilePlace, FileSource, FileSourceBuilder, METADATA, check_local_folder,
-    metadata_field,
+    FileFormat, FileNotifications, FilePlace, FileSource, FileSourceBuilder, METADATA,
+    check_local_folder, numbered_metadata_field,
 };
 use std::sync::Arc;
 
@@ -30,8 +30,13 @@ pub(crate) async fn stream(
 ) -> Result<Arc<dyn StreamDefinition>> {
     let (auto, format) = auto_loader(format, &mut options)?;
     let format: FileFormat = format.parse()?;
+    let path_url = session.storage().url(path)?;
     let (store, base, path) = session.storage().look(path)?;
     let place = FilePlace::new(store, &base, &path)?;
+    let place = match Storage::names(&base) {
+        Some(names) => place.with_names(names),
+        None => place,
+    };
     if base == "file:///" {
         let root = std::path::Path::new("/").join(place.root().as_ref());
         check_local_folder(&root)?;
@@ -77,6 +82,8 @@ pub(crate) async fn stream(
         metadata: false,
         auto,
         versions,
+        clock: session.clock(),
+        notifications: session.file_notifications(&path_url),
     };
     let trial = Storage::temporary("schema")?;
     let trial = SourceFolder { store: trial.store, folder: trial.path };
@@ -105,6 +112,9 @@ struct FileDefinition {
     auto: bool,
     /// Where it keeps the versions of its schema.
     versions: Option<(Arc<dyn object_store::ObjectStore>, object_store::path::Path)>,
+    clock: Arc<dyn Clock>,
+    /// Who tells of new files, if somebody does.
+    notifications: Option<Arc<dyn FileNotifications>>,
 }
 
 /// Whether a stream is an Auto Loader, and its format: `cloudFiles` takes its options with that
@@ -130,8 +140,14 @@ impl FileDefinition {
             .options(self.options.clone())
             .name_case(self.case)
             .log(log.store, log.folder);
-        let builder = if self.metadata { builder.with_metadata_column() } else { builder };
+        let builder =
+            if self.metadata { builder.with_metadata_column().with_row_index() } else { builder };
         let builder = if self.auto { builder.auto_loader() } else { builder };
+        let builder = builder.clock(Arc::clone(&self.clock));
+        let builder = match &self.notifications {
+            Some(notifications) => builder.notifications(Arc::clone(notifications)),
+            None => builder,
+        };
         let builder = match &self.versions {
             Some((store, folder)) => builder.schema_versions(store.clone(), folder.clone()),
             None => builder,
@@ -159,7 +175,8 @@ impl StreamDefinition for FileDefinition {
         if self.metadata || schema.field_with_name(METADATA).is_ok() {
             return None;
         }
-        let fields = schema.fields().iter().cloned().chain([Arc::new(metadata_field())]);
+        let fields =
+            schema.fields().iter().cloned().chain([Arc::new(numbered_metadata_field(self.format))]);
         let schema = Some(Arc::new(Schema::new(fields.collect::<Fields>())));
         Some(Arc::new(Self { schema, metadata: true, ..self.clone() }))
     }

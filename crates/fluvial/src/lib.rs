@@ -122,7 +122,7 @@ pub use fluvial_engine::{
     StreamingQueryProgress, Trigger,
 };
 pub use fluvial_sinks::ForeachWriter;
-pub use fluvial_sources::MemorySource;
+pub use fluvial_sources::{FileNews, FileNotifications, MemorySource, NewsInProcess};
 pub use {arrow, datafusion};
 
 /// What almost every program needs. An aggregate of DataFusion, such as `sum`, becomes the one of

@@ -22,7 +22,7 @@ use fluvial_core::{Clock, Error, Result, StateBackend};
 use fluvial_datafusion::dialect;
 use fluvial_datafusion::from_datafusion;
 use fluvial_engine::Queries;
-use fluvial_sources::METADATA;
+use fluvial_sources::{FileNotifications, METADATA};
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use std::path::PathBuf;
@@ -45,6 +45,7 @@ pub(crate) struct Inner {
     base: PathBuf,
     memory: Arc<InMemory>,
     stores: Arc<OwnStores>,
+    notifications: Vec<(String, Arc<dyn FileNotifications>)>,
     names: Arc<Names>,
     /// The batch that the session is for, in `foreach_batch`.
     batch: Option<fork::BatchScope>,
@@ -237,6 +238,16 @@ impl Session {
         self.0.backend.as_deref()
     }
 
+    /// Who tells of new files below a location, if somebody does: of several, the nearest.
+    pub(crate) fn file_notifications(&self, location: &Url) -> Option<Arc<dyn FileNotifications>> {
+        let location = format!("{}/", location.as_str().trim_end_matches('/'));
+        let above =
+            self.0.notifications.iter().filter(|(root, _)| {
+                location.starts_with(&format!("{}/", root.trim_end_matches('/')))
+            });
+        above.max_by_key(|(root, _)| root.len()).map(|(_, news)| Arc::clone(news))
+    }
+
     /// What the state backends of its queries share.
     pub(crate) fn state_shared(&self) -> &Shared {
         &self.0.state
@@ -283,6 +294,7 @@ pub struct SessionBuilder {
     clock: Option<Arc<dyn Clock>>,
     backend: Option<Arc<OpenBackend>>,
     stores: Vec<(String, Arc<dyn ObjectStore>)>,
+    notifications: Vec<(String, Arc<dyn FileNotifications>)>,
     names: Option<Arc<Names>>,
 }
 
@@ -328,6 +340,18 @@ impl SessionBuilder {
     #[must_use]
     pub fn object_store(mut self, root: impl Into<String>, store: Arc<dyn ObjectStore>) -> Self {
         self.stores.push((root.into(), store));
+        self
+    }
+
+    /// Who tells of new files below `location`, a URL such as `s3://bucket/landing` or
+    /// `file:///landing`: for Auto Loaders with `cloudFiles.useNotifications`.
+    #[must_use]
+    pub fn file_notifications(
+        mut self,
+        location: impl Into<String>,
+        notifications: Arc<dyn FileNotifications>,
+    ) -> Self {
+        self.notifications.push((location.into(), notifications));
         self
     }
 
@@ -400,6 +424,7 @@ impl SessionBuilder {
                 base,
                 memory,
                 stores,
+                notifications: self.notifications,
                 names,
                 batch: None,
                 #[cfg(feature = "sql")]

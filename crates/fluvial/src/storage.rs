@@ -1,7 +1,9 @@
 //! Object stores by URL: `file:///...` or a path, `memory://`, `s3://`, `gs://`, `az://`.
 
+use async_trait::async_trait;
 use fluvial_core::{Error, Result};
 use fluvial_local_store::{Durability, DurableLocal};
+use fluvial_sources::{FolderNames, ListNames};
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
@@ -10,6 +12,22 @@ use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 use url::Url;
+
+/// The folders of this machine.
+#[derive(Debug)]
+struct LocalNames;
+
+#[async_trait]
+impl ListNames for LocalNames {
+    async fn list_names(&self, folder: &Path) -> Result<FolderNames> {
+        let folder = std::path::Path::new("/").join(folder.as_ref());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return FolderNames::read(&folder);
+        };
+        let read = runtime.spawn_blocking(move || FolderNames::read(&folder)).await;
+        read.map_err(|e| Error::unavailable("a folder could not be read").with_source(e))?
+    }
+}
 
 /// A folder in a store.
 #[derive(Debug, Clone)]
@@ -136,6 +154,12 @@ impl Storage {
         let mut base = url.clone();
         base.set_path("/");
         Ok((store, base.to_string(), path.to_string()))
+    }
+
+    /// Names of files in the store of the root `base`, where listing them is cheaper than
+    /// listing files: in local folders.
+    pub(crate) fn names(base: &str) -> Option<Arc<dyn ListNames>> {
+        (base == "file:///").then(|| Arc::new(LocalNames) as Arc<dyn ListNames>)
     }
 
     /// The store of a URL that is not on this machine; its root is the URL's.

@@ -84,6 +84,7 @@ impl Session {
                 base: parent.base.clone(),
                 memory: Arc::clone(&parent.memory),
                 stores: Arc::clone(&parent.stores),
+                notifications: parent.notifications.clone(),
                 names: Arc::clone(&parent.names),
                 batch: Some(BatchScope { query, batch, names: Mutex::default() }),
                 #[cfg(feature = "sql")]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod ansi;
+mod auto_loader;
 mod beside_batch;
 mod book;
 mod clock;
