@@ -31,10 +31,10 @@ cargo xtask <command>
   own-pipeline     a crate outside of the workspace that tests its own processor and sink
   mutants [PACKAGE]
                    breaks the product a little, one change at a time: tests have to notice
-  kills [N] [--backend lsm]
+  kills [N] [auto-loader | --backend lsm]
                    kills the program N times (a hundred) in the middle of the clickstream job, and
-                   the medallion example as often; or the former with its state in sorted runs and
-                   hardly any memory
+                   the medallion example as often; of an Auto Loader whose schema grows; or of the
+                   clickstream job with its state in sorted runs and hardly any memory
   soak [--kills N] [--seed S] [--jobs A,B]
                    kills, stops and doubles the program in three jobs, on disk and S3, and lets other
                    readers compare (500)
@@ -129,12 +129,17 @@ fn kills(rest: &[String]) -> Result<()> {
         [rest @ .., option, backend] if option == "--backend" && backend == "lsm" => {
             ("FLUVIAL_KILLS_LSM", ["kills::a_job_with_its_state_in_runs"].as_slice(), rest)
         }
+        [rest @ .., job] if job == "auto-loader" => {
+            ("FLUVIAL_KILLS", ["kills::auto_loader"].as_slice(), rest)
+        }
         rest => ("FLUVIAL_KILLS", ["kills::a_job_that", "medallion::"].as_slice(), rest),
     };
     let kills = match rest {
         [] => "100",
         [number] if number.parse::<usize>().is_ok() => number.as_str(),
-        other => bail!("kills takes a number and --backend lsm, not {}", other.join(" ")),
+        other => {
+            bail!("kills takes a number, and auto-loader or --backend lsm, not {}", other.join(" "))
+        }
     };
     let packages = ["test", "--package", "fluvial-cli", "--package", "fluvial", "--test", "it"];
     cargo_with(&[(variable, kills)], &[&packages[..], &["--", "--nocapture"], names].concat())

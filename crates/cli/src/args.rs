@@ -107,6 +107,10 @@ pub(crate) struct Run {
     /// the file says; where neither says anything it is available-now.
     #[arg(long, value_name = "TRIGGER")]
     pub(crate) trigger: Option<Trigger>,
+    /// Go on with a table whose source has found new columns, with the new schema, instead of
+    /// ending with an error.
+    #[arg(long)]
+    pub(crate) evolve: bool,
     /// Set a setting, as SET does in the file; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) settings: Vec<Setting>,

@@ -34,7 +34,8 @@ pub(crate) async fn run(args: args::Run) -> anyhow::Result<Exit> {
     library.listen(reporter.clone());
 
     let checkpoint_given = args.checkpoint.is_some();
-    let run = Run { library, reporter, checkpoint_given, running: Mutex::default() };
+    let evolve = args.evolve;
+    let run = Run { library, reporter, checkpoint_given, evolve, running: Mutex::default() };
     let mut interrupt = Interrupt::new()?;
     let result = tokio::select! {
         result = run.statements(script) => result,
@@ -103,6 +104,11 @@ fn absolute(location: &str) -> anyhow::Result<String> {
     }
 }
 
+/// Whether a query ended because there is a new version of its source's schema.
+fn is_grown(error: &fluvial_core::Error) -> bool {
+    error.condition() == Some("UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE")
+}
+
 /// Says which script an error is about; the place in it is in the message.
 fn in_script(error: anyhow::Error, name: &str) -> anyhow::Error {
     match error.downcast::<fluvial_core::Error>() {
@@ -131,6 +137,8 @@ struct Run {
     reporter: Arc<Reporter>,
     /// Whether the command line says where checkpoints are.
     checkpoint_given: bool,
+    /// Whether a query whose schema has grown is started again.
+    evolve: bool,
     /// The queries that have not been seen to end.
     running: Mutex<Vec<Running>>,
 }
@@ -152,17 +160,22 @@ impl Run {
             {
                 self.reporter.print(&warning);
             }
-            let step = self.library.execute(statement).await;
-            match step.map_err(|error| in_script(error, &script.name))? {
-                Step::Started(running) => {
-                    self.reporter.watch(&running.name, running.pace, &running.query);
-                    self.running(|all| all.push(running));
-                }
-                Step::Said(text) if text.is_empty() => {}
-                Step::Said(text) => self.reporter.print(&text),
-            }
+            let step = self.execute(statement).await;
+            step.map_err(|error| in_script(error, &script.name))?;
         }
         self.until_ended().await
+    }
+
+    async fn execute(&self, statement: Statement) -> anyhow::Result<()> {
+        match self.library.execute(statement).await? {
+            Step::Started(running) => {
+                self.reporter.watch(&running.name, running.pace, &running.query);
+                self.running(|all| all.push(*running));
+            }
+            Step::Said(text) if text.is_empty() => {}
+            Step::Said(text) => self.reporter.print(&text),
+        }
+        Ok(())
     }
 
     /// Whether a statement has to see what the queries above it have written.
@@ -216,8 +229,14 @@ impl Run {
                 let running = self.running(|all| all.remove(at));
                 let end = if result.is_ok() { End::Done } else { End::Failed };
                 self.reporter.ended(&running.query, end).await;
-                // The error says which query it is about.
-                result?;
+                match result {
+                    Err(error) if self.evolve && is_grown(&error) => {
+                        // The batch that failed is planned: it runs again, with more columns.
+                        self.execute(running.statement).await?;
+                    }
+                    // The error says which query it is about.
+                    result => result?,
+                }
             }
             () = tokio::time::sleep(LOOK) => {}
         }

@@ -15,7 +15,7 @@ const ROWS_SHOWN: usize = 1000;
 /// What a statement led to.
 pub(crate) enum Step {
     /// A query that runs now.
-    Started(Running),
+    Started(Box<Running>),
     /// Text to print; there may be none.
     Said(String),
 }
@@ -27,6 +27,8 @@ pub(crate) struct Running {
     pub(crate) table: String,
     pub(crate) pace: Pace,
     pub(crate) query: StreamingQuery,
+    /// What started it.
+    pub(crate) statement: Statement,
 }
 
 impl Running {
@@ -81,7 +83,9 @@ impl Library {
             }
         }
         match self.session.execute(&statement, &self.options).await? {
-            Executed::Query(name, query) => Ok(Step::Started(Running { name, table, pace, query })),
+            Executed::Query(name, query) => {
+                Ok(Step::Started(Box::new(Running { name, table, pace, query, statement })))
+            }
             Executed::Rows(frame) => {
                 let schema = Arc::clone(frame.schema().inner());
                 let rows = frame.collect().await.map_err(fluvial_datafusion::from_datafusion)?;

@@ -5,6 +5,7 @@
 //! Where they land depends on the machine, what is right does not.
 
 mod aim;
+mod auto_loader;
 mod clicks;
 mod place;
 

@@ -1,6 +1,7 @@
 //! Programs that are stopped, and programs that meet.
 
 use crate::program::Folder;
+use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -64,4 +65,35 @@ SELECT sum(twice) AS total FROM silver;
     let (code, out, errors) = folder.start(&[]).end();
     assert_eq!(code, 0, "{errors}");
     assert!(out.contains("|6    |"), "{out}");
+}
+
+/// Without `--evolve` each new column ends the program once; with it none does.
+#[test]
+fn a_stream_goes_on_with_a_new_column_by_itself_if_asked_to() {
+    let script = "
+CREATE STREAMING TABLE bronze USING json LOCATION 'out' AS
+SELECT * FROM STREAM read_files('in', format => 'json', schemaLocation => 'schema');
+";
+    for evolve in [false, true] {
+        let folder = Folder::with(script);
+        let input = folder.path().join("in");
+        fs::create_dir(&input).unwrap();
+        fs::write(input.join("1.json"), "{\"a\":1}\n").unwrap();
+        let args: &[&str] = if evolve { &["--evolve"] } else { &[] };
+        let (code, _, errors) = folder.start(args).end();
+        assert_eq!(code, 0, "{errors}");
+        fs::write(input.join("2.json"), "{\"a\":2,\"b\":3}\n").unwrap();
+        let (code, out, errors) = folder.start(args).end();
+        assert_eq!(code, if evolve { 0 } else { 1 }, "{out}{errors}");
+        if !evolve {
+            assert!(errors.contains("UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE"), "{errors}");
+            let (code, _, errors) = folder.start(args).end();
+            assert_eq!(code, 0, "{errors}");
+        }
+        let written = fs::read_dir(folder.path().join("out")).unwrap();
+        let files = written.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+        let mut lines: Vec<_> = files.map(|file| fs::read_to_string(file).unwrap()).collect();
+        lines.sort();
+        assert_eq!(lines.concat(), "{\"a\":\"1\"}\n{\"a\":\"2\",\"b\":\"3\"}\n");
+    }
 }
