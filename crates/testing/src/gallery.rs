@@ -37,6 +37,7 @@ pub fn all() -> Vec<(Query, Input)> {
         of(stateless()),
         of(stateless().named("stateless-delta").output(Output::Delta)),
         of(stateless().named("stateless-each-batch").output(Output::EachBatch)),
+        of(auto_loader()),
         of(tumbling()),
         of(tumbling().named("tumbling-delta").output(Output::Delta)),
         of(tumbling().named("tumbling-each-batch").output(Output::EachBatch)),
@@ -139,6 +140,17 @@ pub fn both() -> Input {
 pub fn stateless() -> Query {
     let select = "SELECT id, upper(page) AS page, at, v * 2 AS twice FROM";
     Query::sql("stateless", format!("{select} {EVENTS} WHERE v > 2"))
+        .equals_batch(format!("{select} {TABLE} WHERE v > 2"))
+}
+
+/// The same by an Auto Loader, which finds the schema and keeps it in versions.
+pub fn auto_loader() -> Query {
+    let found = "STREAM read_files('sim://world/in/events', format => 'json', \
+         maxFilesPerTrigger => {limit}, schemaLocation => 'sim://world/schema', \
+         inferColumnTypes => true, schemaHints => 'id INT, v INT, at TIMESTAMP', \
+         useIncrementalListing => 'auto', backfillInterval => '1 hour')";
+    let select = "SELECT id, upper(page) AS page, at, v * 2 AS twice FROM";
+    Query::sql("auto_loader", format!("{select} {found} WHERE v > 2"))
         .equals_batch(format!("{select} {TABLE} WHERE v > 2"))
 }
 

@@ -100,6 +100,8 @@ pub(crate) fn check_end(life: &Life, run: &RunPlan, ended: &Ended) -> Result<(),
         ErrorKind::Unavailable => !run.faults.is_empty() || rivals,
         ErrorKind::Fenced => rivals,
         ErrorKind::NotFound => rivals || away,
+        // A schema is taken from files, and they are not there.
+        ErrorKind::Invalid if error.condition() == Some("UNABLE_TO_INFER_SCHEMA") => away,
         ErrorKind::Invalid => run.changed,
         _ => false,
     };
