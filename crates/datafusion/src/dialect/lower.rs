@@ -3,12 +3,12 @@
 
 use super::extension::{Node, text, text_of};
 use super::types::type_of_function;
-use super::{generators, grouping_id, pretty, unread, window_names, within_group};
+use super::{fields, generators, grouping_id, like, pretty, unread, window_names, within_group};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause,
-    ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator,
-    UnaryOperator, Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName,
+    ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, UnaryOperator,
+    Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
@@ -54,6 +54,13 @@ impl VisitorMut for Lower {
             if let Some(name) = around.find(|name| name.eq_ignore_ascii_case(&ident.value)) {
                 ident.value.clone_from(name);
             }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Lambda(lambda) = expr {
+            fields::of_parameters(lambda);
         }
         ControlFlow::Continue(())
     }
@@ -207,21 +214,18 @@ fn lowered(expr: Expr) -> Expr {
             Node::Case.of(arguments)
         }
         Expr::CompoundFieldAccess { root, mut access_chain } => {
-            access_chain.iter_mut().for_each(field_as_text);
+            access_chain.iter_mut().for_each(fields::as_text);
             Expr::CompoundFieldAccess { root, access_chain }
         }
+        Expr::Struct { values, fields: types } if types.is_empty() => {
+            Expr::Struct { values: fields::named_together(values), fields: types }
+        }
+        Expr::Like { .. } | Expr::ILike { .. } => like::lowered(expr),
         Expr::Position { expr, r#in } => call("locate", vec![*expr, *r#in]),
         Expr::Ceil { expr, field } => rounded("ceil", *expr, field),
         Expr::Floor { expr, field } => rounded("floor", *expr, field),
         Expr::Function(function) => lower_function(function),
         other => other,
-    }
-}
-
-/// `x.name` as DataFusion reads it: with the name as text.
-fn field_as_text(access: &mut AccessExpr) {
-    if let AccessExpr::Dot(Expr::Identifier(name)) = access {
-        *access = AccessExpr::Dot(text(name.value.clone()));
     }
 }
 
@@ -360,7 +364,7 @@ fn node_of(name: &str) -> Option<Node> {
 }
 
 /// The arguments if all are plain expressions and nothing else is asked for.
-fn plain_arguments(function: &Function) -> Option<Vec<Expr>> {
+pub(super) fn plain_arguments(function: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let plain = list.clauses.is_empty()
         && list.duplicate_treatment.is_none()

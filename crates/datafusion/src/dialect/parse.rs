@@ -4,9 +4,11 @@ use super::lateral_alias;
 use super::lower::{lower_expression, lower_query};
 use super::names;
 use super::pretty;
+use super::raw_string;
 use super::refusal;
 use super::session::name_case;
 use super::set_operations;
+use super::struct_star;
 use super::syntax::SparkDialect;
 use super::table_names;
 use super::union_types::widened;
@@ -17,7 +19,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias, Query, Statement};
-use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use fluvial_core::NameCase;
 
@@ -62,15 +64,18 @@ pub fn parse_projection(state: &SessionState, text: &str, schema: &DFSchema) -> 
 
 fn read(text: &str) -> Result<(SqlExpr, Option<String>)> {
     let dialect = SparkDialect;
-    let syntax =
-        |e: datafusion::sql::sqlparser::parser::ParserError| syntax_error(text, &e.to_string());
-    let mut parser = Parser::new(&dialect).try_with_sql(text).map_err(syntax)?;
+    let syntax = |e: ParserError| syntax_error(text, &e.to_string());
+    let mut parser = parser(text, &dialect).map_err(syntax)?;
     let ExprWithAlias { expr, alias } = parser.parse_expr_with_alias().map_err(syntax)?;
     let next = parser.peek_token();
     if next.token != Token::EOF {
         return Err(syntax_error(text, &format!("unexpected `{}`", next.token)));
     }
     Ok((expr, alias.map(|alias| alias.value)))
+}
+
+fn parser<'a>(text: &str, dialect: &'a SparkDialect) -> Result<Parser<'a>, ParserError> {
+    Ok(Parser::new(dialect).with_tokens_with_locations(raw_string::tokenize(text, dialect)?))
 }
 
 fn syntax_error(text: &str, what: &str) -> DataFusionError {
@@ -120,7 +125,9 @@ pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Resu
                         .is_some_and(|correction| correction.apply(&mut query)))
         };
         let corrected = corrections <= CORRECTIONS_MAX
-            && (respelt() || lateral_alias::resolve(&error, case, &mut query));
+            && (respelt()
+                || lateral_alias::resolve(&error, case, &mut query)
+                || struct_star::expand(state, &error, &mut query).await);
         if !corrected {
             return Err(refusal::named(error));
         }
@@ -134,9 +141,8 @@ pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Resu
 /// `PARSE_SYNTAX_ERROR`, or what planning refuses.
 pub async fn plan_sql(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let dialect = SparkDialect;
-    let syntax =
-        |e: datafusion::sql::sqlparser::parser::ParserError| syntax_error(text, &e.to_string());
-    let mut parser = Parser::new(&dialect).try_with_sql(text).map_err(syntax)?;
+    let syntax = |e: ParserError| syntax_error(text, &e.to_string());
+    let mut parser = parser(text, &dialect).map_err(syntax)?;
     let query = parser.parse_query().map_err(syntax)?;
     while parser.consume_token(&Token::SemiColon) {}
     let next = parser.peek_token();

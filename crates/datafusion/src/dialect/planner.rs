@@ -120,6 +120,7 @@ impl ExprPlanner for SparkPlanner {
             let name = match &argument {
                 Expr::Column(column) => column.name.clone(),
                 Expr::Alias(alias) => alias.name.clone(),
+                Expr::LambdaVariable(variable) => variable.name.clone(),
                 _ => format!("col{}", i + 1),
             };
             pairs.push(lit(name));

@@ -96,6 +96,13 @@ fn of_text(text: &str) -> Option<(&'static str, String)> {
         let name = name.rsplit(" AS ").next().unwrap_or_default();
         return Some(("COLUMN_ALREADY_EXISTS", name_twice(name)));
     }
+    if let Some(rest) = text.strip_prefix("lambda defined ") {
+        let numbers = rest.split(' ').filter(|word| word.parse::<usize>().is_ok());
+        if let [written, most] = numbers.collect::<Vec<_>>().as_slice() {
+            let message = format!("a lambda has {written} parameters: it gets {most} at most");
+            return Some(("INVALID_LAMBDA_FUNCTION_CALL.NUM_ARGS_MISMATCH", message));
+        }
+    }
     let is_table = text.starts_with("table '") && text.ends_with("not found");
     is_table.then(|| ("TABLE_OR_VIEW_NOT_FOUND", text.to_owned()))
 }

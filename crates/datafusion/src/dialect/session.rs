@@ -37,9 +37,11 @@ pub fn with_name_case(state: SessionState, case: NameCase) -> SessionState {
 pub fn rebuilt(state: SessionState) -> SessionStateBuilder {
     let scalar = in_order(state.scalar_functions(), |f| (f.name(), f.aliases()));
     let aggregate = in_order(state.aggregate_functions(), |f| (f.name(), f.aliases()));
+    let higher_order = in_order(state.higher_order_functions(), |f| (f.name(), f.aliases()));
     SessionStateBuilder::new_from_existing(state)
         .with_scalar_functions(scalar)
         .with_aggregate_functions(aggregate)
+        .with_higher_order_functions(higher_order)
 }
 
 /// The functions in an order in which each name comes last to the one that has it.
@@ -107,6 +109,8 @@ pub fn configure(config: SessionConfig, builder: SessionStateBuilder) -> Session
     analyzer.rules.push(Arc::new(SparkCasts));
     builder.scalar_functions().get_or_insert_default().extend(functions::scalar_functions());
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregate_functions());
+    let higher_order = builder.higher_order_functions().get_or_insert_default();
+    higher_order.extend(functions::higher_order_functions());
     builder
 }
 

@@ -1,6 +1,7 @@
 //! What sqlparser must know to read Spark's SQL.
 
 use super::extension::{Node, text};
+use super::lower::call;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -129,6 +130,9 @@ impl Dialect for SparkDialect {
         left: &Expr,
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if let Some(shift) = unsigned_shift(parser, left, precedence) {
+            return Some(shift);
+        }
         if !parser.parse_keyword(Keyword::DIV) {
             return None;
         }
@@ -139,6 +143,23 @@ impl Dialect for SparkDialect {
             right: Box::new(right),
         }))
     }
+}
+
+/// `a >>> 1`, which the tokenizer cuts into `>>` and `>`.
+fn unsigned_shift(
+    parser: &mut Parser<'_>,
+    left: &Expr,
+    precedence: u8,
+) -> Option<Result<Expr, ParserError>> {
+    let [shift, more] = [parser.peek_nth_token(0), parser.peek_nth_token(1)];
+    let together = shift.span.end == more.span.start;
+    if shift.token != Token::ShiftRight || more.token != Token::Gt || !together {
+        return None;
+    }
+    parser.advance_token();
+    parser.advance_token();
+    let right = parser.parse_subexpr(precedence);
+    Some(right.map(|right| call("shiftrightunsigned", vec![left.clone(), right])))
 }
 
 /// A number with a suffix: `1L`, `1.5D`. One without stays sqlparser's.

@@ -12,6 +12,7 @@ pub(crate) mod datetime;
 pub(crate) mod error;
 pub(crate) mod function;
 mod json;
+mod lambda;
 mod marker;
 mod math;
 mod registry;
@@ -27,7 +28,7 @@ use datafusion::logical_expr::ScalarUDF;
 pub(crate) use json::json_of_rows;
 pub(crate) use math::{Draw, DrawCall, next as next_random};
 pub(crate) use registry::aggregate_of_spark;
-pub use registry::{aggregate_functions, register_all, scalar_functions};
+pub use registry::{aggregate_functions, higher_order_functions, register_all, scalar_functions};
 use std::sync::Arc;
 pub use window::{session_window_udf, window_time_udf, window_udf};
 

@@ -2,11 +2,11 @@
 
 use super::arithmetic::{Arithmetic, Op};
 use super::cast::CastMode;
-use super::{aggregate, collection, datetime, json, math, string};
+use super::{aggregate, collection, datetime, json, lambda, math, string};
 use super::{negate_udf, session_window_udf, window_time_udf, window_udf};
 use datafusion::common::Result;
 use datafusion::execution::FunctionRegistry;
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use std::sync::{Arc, LazyLock};
 
 /// Scalar functions, in order of registration: a later one replaces an earlier one.
@@ -28,6 +28,11 @@ pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     aggregate::functions()
 }
 
+/// Functions that take a lambda, in order of registration.
+pub fn higher_order_functions() -> Vec<Arc<HigherOrderUDF>> {
+    lambda::functions()
+}
+
 /// The aggregate of Spark that has the name of `function`, if it is another one.
 pub(crate) fn aggregate_of_spark(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
     static ALL: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(aggregate_functions);
@@ -47,6 +52,9 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
     }
     for function in aggregate_functions() {
         registry.register_udaf(function)?;
+    }
+    for function in higher_order_functions() {
+        registry.register_higher_order_function(function)?;
     }
     Ok(())
 }

@@ -4,9 +4,7 @@ use crate::sql::place::{Place, Source};
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{
-    Location, Span, Token, TokenWithSpan, Tokenizer, Word,
-};
+use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 use fluvial_core::{Error, Result};
 
 impl From<Location> for Place {
@@ -17,8 +15,7 @@ impl From<Location> for Place {
 
 /// Cuts a script into tokens, without white space and comments.
 pub(super) fn tokenize(source: &Source<'_>, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
-    let mut tokens = Tokenizer::new(dialect, source.text())
-        .tokenize_with_location()
+    let mut tokens = crate::dialect::tokenize(source.text(), dialect)
         .map_err(|error| source.error(error.location.into(), lower_first(&error.message)))?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     Ok(tokens)

@@ -66,6 +66,7 @@ fn the_page_is_true() {
     let mut here: BTreeSet<String> = state.udfs().into_iter().collect();
     here.extend(state.udafs());
     here.extend(state.udwfs());
+    here.extend(state.higher_order_function_names());
     here.extend(SYNTAX.iter().map(|name| (*name).to_owned()));
     let mut wrong = Vec::new();
     let mut rows = 0;

@@ -109,6 +109,16 @@ async fn operators() {
 }
 
 #[tokio::test]
+async fn lambdas() {
+    check(include_str!("facts/lambdas.tsv")).await;
+}
+
+#[tokio::test]
+async fn syntax() {
+    check(include_str!("facts/syntax.tsv")).await;
+}
+
+#[tokio::test]
 async fn queries() {
     check(include_str!("facts/queries.tsv")).await;
 }

@@ -107,7 +107,6 @@ fn make_map(call: &Call<'_>) -> Result<ArrayRef> {
     let DataType::Map(entries, ordered) = call.result else { return internal_err!("a map") };
     let DataType::Struct(fields) = entries.data_type() else { return internal_err!("entries") };
     let count = call.count() / 2;
-    let converter = RowConverter::new(vec![SortField::new(entry(call.result, 0)?)])?;
     let side = |i: usize| -> Result<ArrayRef> {
         let columns: Vec<&dyn Array> =
             (0..count).map(|pair| call.args[2 * pair + i].as_ref()).collect();
@@ -119,20 +118,28 @@ fn make_map(call: &Call<'_>) -> Result<ArrayRef> {
         Ok(compute::interleave(&columns, &places)?)
     };
     let (keys, values) = (side(0)?, side(1)?);
-    if keys.null_count() > 0 || *keys.data_type() == DataType::Null {
+    let offsets = OffsetBuffer::from_repeated_length(count, call.rows);
+    check_keys(&keys, &offsets)?;
+    let structs = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
+    let map = MapArray::try_new(Arc::clone(entries), offsets, structs, None, *ordered)?;
+    Ok(Arc::new(map))
+}
+
+/// Refuses keys that are null or come twice in a row.
+pub(crate) fn check_keys(keys: &ArrayRef, offsets: &OffsetBuffer<i32>) -> Result<()> {
+    if keys.null_count() > 0 || (*keys.data_type() == DataType::Null && !keys.is_empty()) {
         return Err(spark("NULL_MAP_KEY", "a key is null: the keys of a map have values"));
     }
-    let rows = converter.convert_columns(std::slice::from_ref(&keys))?;
-    for row in 0..call.rows {
-        let mut seen = BTreeSet::new();
-        if !(0..count).all(|pair| seen.insert(rows.row(row * count + pair).data())) {
+    let converter = RowConverter::new(vec![SortField::new(keys.data_type().clone())])?;
+    let rows = converter.convert_columns(std::slice::from_ref(keys))?;
+    let mut seen = BTreeSet::new();
+    for row in offsets.windows(2) {
+        seen.clear();
+        if !(row[0]..row[1]).all(|at| seen.insert(rows.row(at as usize).data())) {
             return Err(duplicate_key());
         }
     }
-    let structs = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
-    let offsets = OffsetBuffer::from_repeated_length(count, call.rows);
-    let map = MapArray::try_new(Arc::clone(entries), offsets, structs, None, *ordered)?;
-    Ok(Arc::new(map))
+    Ok(())
 }
 
 fn duplicate_key() -> datafusion::common::DataFusionError {

@@ -11,6 +11,7 @@ mod sets;
 mod subscript;
 
 pub(crate) use field::{fields_of_items, find_field};
+pub(crate) use map::check_keys;
 pub(crate) use positions::with_positions;
 pub(crate) use subscript::{Subscript, subscript};
 
