@@ -215,7 +215,7 @@ fn full_level(parts: &[PartRef]) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::file::memory::Memory;
-    use fluvial_sim::{Disk, block_on};
+    use fluvial_sim::{CrashAt, Disk, block_on};
 
     fn file(n: u64) -> FileEntry {
         FileEntry { path: format!("in/{n}"), size: 1, mtime: n as i64, etag: None }
@@ -280,5 +280,40 @@ mod tests {
         block_on(ledger.collect(&log)).unwrap();
         let (head, before) = block_on(ledger.restore(&last)).unwrap();
         assert_eq!(head.decade.len() + before.len(), 57);
+    }
+
+    /// Trap D20.
+    #[test]
+    fn every_file_stays_known_wherever_collecting_dies() {
+        // Nothing is merged, ten entries are, a hundred are: before, with, and after what goes.
+        for n in [5, 12, 13, 14, 103] {
+            let collect = |crash: Option<CrashAt>| {
+                let disk = Disk::new();
+                let (ledger, memory) = written(&disk, n);
+                let newest = memory.head().unwrap().log.clone();
+                let mut released = newest.clone();
+                let before = |log: &LogRef| block_on(ledger.entry(log)).unwrap().previous.unwrap();
+                for _ in 0..2 {
+                    released = before(&released);
+                }
+                // As it is done, batch by batch.
+                block_on(ledger.collect(&before(&released))).unwrap();
+                let process = disk.mortal(crash);
+                let dying = Ledger::new(process.store(), Path::from("log"), Identity::Path);
+                block_on(process.live(dying.collect(&released)));
+                for again in [false, true] {
+                    if again {
+                        block_on(ledger.collect(&released)).unwrap();
+                    }
+                    let (head, before) = block_on(ledger.restore(&newest)).unwrap();
+                    assert_eq!(head.decade.len() + before.len(), n as usize, "{n}, {crash:?}");
+                }
+                process.steps()
+            };
+            let steps = collect(None);
+            for crash in CrashAt::each(steps) {
+                collect(Some(crash));
+            }
+        }
     }
 }
