@@ -61,15 +61,17 @@ class Spark:
     def update(self, condition, column, value):
         self.session.sql(f"UPDATE {self.place()} SET {column} = {value} WHERE {condition}")
 
-    def merge(self, rows, columns, evolution=""):
+    def merge(self, rows, columns):
         self.rows(rows, columns).createOrReplaceTempView("s")
         self.session.sql(
-            f"MERGE {evolution} INTO {self.place()} AS t USING s ON t.id = s.id "
+            f"MERGE INTO {self.place()} AS t USING s ON t.id = s.id "
             "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         )
 
     def grow(self, row, columns):
-        self.merge([row], columns, "WITH SCHEMA EVOLUTION")
+        # A MERGE WITH SCHEMA EVOLUTION in SQL adds no column with these versions.
+        rows = self.rows([row], columns).write.format("delta").mode("append")
+        rows.option("mergeSchema", "true").save(self.path)
 
     def optimise(self):
         self.session.sql(f"OPTIMIZE {self.place()}")

@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 
 /// The packages of Python that read and write Delta tables.
 pub(crate) const DELTALAKE: &[&str] = &["deltalake==1.6.6", "pyarrow==26.0.1"];
-/// Spark, and the folder of its jars for Delta: their version in `xtask/peers/pom.xml`.
-const SPARK: &[&str] = &["pyspark==4.1.4"];
+/// Spark, and the folder of its jars for Delta: their version in `xtask/peers/pom.xml`. Delta 4.1.0 does
+/// not read checkpoints with later patches of Spark: a constructor is gone.
+const SPARK: &[&str] = &["pyspark==4.1.0"];
 const JARS: &str = "delta-4.1.0";
 
 /// What `cargo xtask peers NAME` runs.
