@@ -39,6 +39,25 @@ pub(crate) fn mark(spec: &SinkSpec, note: &Note) -> (String, Value) {
     (KEY.into(), value)
 }
 
+fn place(version: Version) -> String {
+    format!("version {version} of the log")
+}
+
+/// The actions of a version.
+///
+/// # Errors
+///
+/// `Corrupt` if it is cut off or empty: every writer says at least who it is.
+pub(crate) fn actions(version: Version, bytes: &Bytes) -> Result<Vec<Action>> {
+    let actions = get_actions(version, bytes).map_err(|e| delta_error(e).at(place(version)))?;
+    if actions.is_empty() {
+        let message = "it is empty: whoever wrote it did not end; restore _delta_log from a copy, \
+                       or make the table anew";
+        return Err(Error::corrupt(message).at(place(version)));
+    }
+    Ok(actions)
+}
+
 /// What a version means for the batches of one query and sink.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Entry {
@@ -57,14 +76,14 @@ impl Entry {
     ///
     /// `Corrupt` if it is not a version of a Delta log.
     pub(crate) fn read(version: Version, bytes: &Bytes, app: &str) -> Result<Self> {
-        let place = || format!("version {version} of the log");
         let mut entry = Self::default();
         let mut note = None;
-        for action in get_actions(version, bytes).map_err(|e| delta_error(e).at(place()))? {
+        for action in actions(version, bytes)? {
             match action {
                 Action::Txn(txn) if txn.app_id == app => {
                     let batch = u64::try_from(txn.version).map_err(|_| {
-                        Error::corrupt(format!("batch {} is negative", txn.version)).at(place())
+                        let message = format!("batch {} is negative", txn.version);
+                        Error::corrupt(message).at(place(version))
                     })?;
                     entry.batch = Some(BatchId(batch));
                 }

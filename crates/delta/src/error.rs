@@ -26,6 +26,10 @@ pub(crate) fn delta_error(error: DeltaTableError) -> Error {
                 | TransactionError::DeltaTableAppendOnly,
         } => ErrorKind::Invalid,
         DeltaTableError::InvalidJsonLog { .. } => ErrorKind::Corrupt,
+        // A log that cannot be parsed; the library has no words for which version of it.
+        DeltaTableError::KernelError(_) if error.to_string().contains("Json error: ") => {
+            ErrorKind::Corrupt
+        }
         DeltaTableError::NotATable(_) => ErrorKind::NotFound,
         other => store_error(other).map_or(ErrorKind::Unavailable, store_kind),
     };

@@ -1,6 +1,7 @@
 //! What keeps a table in shape: its history, larger files for small ones, and the removal of
 //! files that nobody needs any more.
 
+use crate::entry::actions;
 use crate::error::delta_error;
 use crate::location::TableLocation;
 use crate::provider::no_table;
@@ -8,7 +9,6 @@ use crate::source::Log;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use deltalake::DeltaTable;
 use deltalake::kernel::{Action, CommitInfo};
-use deltalake::logstore::get_actions;
 use fluvial_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,8 +99,8 @@ pub async fn history(location: &TableLocation, limit: Option<usize>) -> Result<R
     let (mut numbers, mut times, mut infos) = (Vec::new(), Vec::new(), Vec::new());
     for (version, modified) in versions.into_iter().rev().take(limit.unwrap_or(usize::MAX)) {
         let Some(written) = log.read(version).await? else { continue };
-        let actions = get_actions(version, &written.bytes)
-            .map_err(|e| failed(location, e).at(format!("version {version} of the log")))?;
+        let actions =
+            actions(version, &written.bytes).map_err(|e| e.at(format!("table {location}")))?;
         let info = actions.into_iter().find_map(|action| match action {
             Action::CommitInfo(info) => Some(info),
             _ => None,

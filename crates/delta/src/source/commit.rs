@@ -3,9 +3,8 @@
 use super::data_file::{ChangeKind, DataFile};
 use super::log::Written;
 use super::options::{DeltaChanges, DeltaReading};
-use crate::error::delta_error;
+use crate::entry::actions;
 use deltalake::kernel::{Action, Metadata, Protocol};
-use deltalake::logstore::get_actions;
 use fluvial_core::{Error, Result};
 use std::collections::BTreeSet;
 
@@ -39,9 +38,7 @@ impl Commit {
     ///
     /// `Corrupt` if it is not a version of a Delta log, `Invalid` if its changes cannot be told.
     pub(crate) fn parse(version: u64, written: &Written, reading: DeltaReading) -> Result<Self> {
-        let place = || format!("version {version} of the log");
-        let actions =
-            get_actions(version, &written.bytes).map_err(|e| delta_error(e).at(place()))?;
+        let actions = actions(version, &written.bytes)?;
         let mut timestamp = written.modified;
         let (mut added, mut removed, mut changes) = (Vec::new(), Vec::new(), Vec::new());
         let (mut metadata, mut protocol) = (None, None);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bad_log;
 mod hand;
 mod laws;
 mod many_writers;
