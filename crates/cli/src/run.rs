@@ -17,6 +17,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Where checkpoints are, beside the script.
 const CHECKPOINTS: &str = ".fluvial/checkpoints";
 
+/// Why a run in which all queries ended well is none.
+const LOST: &str = "the queries have ended, but not all that they had to show could be printed";
+
 /// The exit code of a program that a second Ctrl-C ended, as shells have it.
 const INTERRUPTED: i32 = 130;
 
@@ -48,7 +51,10 @@ pub(crate) async fn run(args: args::Run) -> anyhow::Result<Exit> {
         }
     };
     match result {
-        Ok(()) => Ok(Exit::Done),
+        Ok(()) => match run.reporter.lost() {
+            None => Ok(Exit::Done),
+            Some(error) => Err(anyhow::Error::new(error).context(LOST)),
+        },
         Err(error) => {
             // The first error is the one to tell; the others end with it.
             let _ = run.stop().await;

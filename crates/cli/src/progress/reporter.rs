@@ -9,7 +9,7 @@ use fluvial_engine::{
     StreamingQueryProgress,
 };
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -54,6 +54,8 @@ struct Screen {
     early: Vec<StreamingQueryProgress>,
     warned: BTreeMap<RunId, usize>,
     terminated: Vec<RunId>,
+    /// Why something could not be printed: the first time.
+    lost: Option<std::io::Error>,
 }
 
 impl Reporter {
@@ -70,6 +72,7 @@ impl Reporter {
             early: Vec::new(),
             warned: BTreeMap::new(),
             terminated: Vec::new(),
+            lost: None,
         };
         Self { screen: Mutex::new(screen), told: Notify::new() }
     }
@@ -114,6 +117,11 @@ impl Reporter {
             screen.warn(run, &query.warnings());
             screen.ended(run, end);
         });
+    }
+
+    /// Why something could not be printed, if so: the first time.
+    pub(crate) fn lost(&self) -> Option<std::io::Error> {
+        self.screen(|screen| screen.lost.take())
     }
 
     /// Prints text for people: rows of a SELECT, what a statement did.
@@ -204,9 +212,14 @@ impl Screen {
         if text.is_empty() {
             return;
         }
-        // Whoever read the output may be gone (`| head`). The queries go on: their output is
-        // elsewhere.
-        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        match self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
+            // Whoever read the output may be gone (`| head`). The queries go on: their output is
+            // elsewhere.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                self.lost.get_or_insert(error);
+            }
+            _ => {}
+        }
     }
 }
 

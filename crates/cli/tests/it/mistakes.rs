@@ -114,3 +114,15 @@ fn a_program_without_kafka_says_so() {
     assert_eq!(code, 1);
     assert!(text.contains("build it with the feature kafka"), "{text}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn rows_that_cannot_be_printed_are_no_success() {
+    let folder = Folder::with("SELECT 1 AS a;");
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = folder.fluvial(&["run", "pipeline.sql"]);
+    let output = command.stdout(full).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("No space left on device"), "{text}");
+}

@@ -109,6 +109,11 @@ async fn operators() {
 }
 
 #[tokio::test]
+async fn frames() {
+    check(include_str!("facts/frames.tsv")).await;
+}
+
+#[tokio::test]
 async fn lambdas() {
     check(include_str!("facts/lambdas.tsv")).await;
 }

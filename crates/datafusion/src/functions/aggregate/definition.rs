@@ -1,6 +1,7 @@
 //! What an aggregate function must say, and the adapter that makes a DataFusion function of it.
 
 use super::groups::StateBuilder;
+use super::sliding::Sliding;
 use crate::functions::cast::{CastMode, cast_array};
 use crate::functions::error::spark;
 use crate::functions::zone::Zone;
@@ -103,15 +104,17 @@ impl<'a> Arguments<'a> {
 
 /// A DataFusion function of a definition.
 pub(super) fn udaf<D: Definition>(definition: D) -> Arc<AggregateUDF> {
-    let [name, aliases @ ..] = definition.names() else { unreachable!("a function has a name") };
-    let function =
-        Function { name, definition, signature: Signature::user_defined(Volatility::Immutable) };
-    Arc::new(AggregateUDF::from(function).with_aliases(aliases.iter().copied()))
+    let [name, others @ ..] = definition.names() else { unreachable!("a function has a name") };
+    // An alias of DataFusion's would pass over what is said of frames that move.
+    let aliases = others.iter().map(|name| (*name).to_owned()).collect();
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Arc::new(AggregateUDF::from(Function { name, aliases, definition, signature }))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Function<D> {
     name: &'static str,
+    aliases: Vec<String>,
     definition: D,
     signature: Signature,
 }
@@ -119,6 +122,10 @@ struct Function<D> {
 impl<D: Definition> AggregateUDFImpl for Function<D> {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
     }
 
     fn signature(&self) -> &Signature {
@@ -156,6 +163,24 @@ impl<D: Definition> AggregateUDFImpl for Function<D> {
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         refuse_distinct(self.name, &args)?;
         self.definition.accumulator(&Arguments::new(&args))
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn Accumulator>> {
+        refuse_distinct(self.name, &args)?;
+        let Arguments { types, result, ignore_nulls, exprs } = Arguments::new(&args);
+        let (definition, result, exprs) = (self.definition.clone(), result.clone(), exprs.to_vec());
+        Ok(Box::new(Sliding::new(Box::new(move || {
+            let types = types.clone();
+            definition.accumulator(&Arguments {
+                types,
+                result: &result,
+                ignore_nulls,
+                exprs: &exprs,
+            })
+        }))))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {

@@ -3,6 +3,7 @@
 
 use super::definition::OneGroup;
 use super::groups::{StateBuilder, each_valid, emit, nullable, own_groups};
+use super::sliding::Sliding;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, UInt64Array, make_comparator,
 };
@@ -76,6 +77,24 @@ impl AggregateUDFImpl for MinMax {
             nested if is_nested(nested) => Box::new(Nested::new(self.extreme, nested)),
             _ => self.inner.accumulator(args)?,
         })
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn Accumulator>> {
+        let (extreme, result) = (self.extreme, args.return_field.data_type().clone());
+        let of: fn(Extreme, &DataType) -> Box<dyn Accumulator> = match &result {
+            DataType::Float32 => {
+                |extreme, _| Box::new(OneGroup(Floats::<Float32Type>::new(extreme)))
+            }
+            DataType::Float64 => {
+                |extreme, _| Box::new(OneGroup(Floats::<Float64Type>::new(extreme)))
+            }
+            nested if is_nested(nested) => |extreme, nested| Box::new(Nested::new(extreme, nested)),
+            _ => return self.inner.create_sliding_accumulator(args),
+        };
+        Ok(Box::new(Sliding::new(Box::new(move || Ok(of(extreme, &result))))))
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {

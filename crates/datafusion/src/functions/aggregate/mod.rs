@@ -20,6 +20,7 @@ mod percentile;
 mod pick;
 mod quantile;
 mod refused;
+mod sliding;
 mod sum;
 #[cfg(test)]
 mod tests;
