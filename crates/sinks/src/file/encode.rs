@@ -207,8 +207,8 @@ mod tests {
     use super::*;
     use crate::file::options::TextCompression;
     use arrow::array::{
-        ArrayRef, BinaryArray, Float64Array, Int64Array, ListArray, StringArray,
-        TimestampMicrosecondArray, TimestampNanosecondArray,
+        ArrayRef, BinaryArray, Float64Array, Int64Array, Int64Builder, ListArray, MapBuilder,
+        StringArray, StringBuilder, TimestampMicrosecondArray, TimestampNanosecondArray,
     };
     use arrow::datatypes::{Field, Int64Type};
     use std::io::Read;
@@ -300,6 +300,20 @@ mod tests {
 {"ts":"1970-01-01T00:00:01.500Z","f":1.0,"l":[1,null],"b":"aGk="}
 "#;
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn json_of_maps_keeps_entries_without_a_value() {
+        let mut maps = MapBuilder::new(None, StringBuilder::new(), Int64Builder::new());
+        for (keys, valid) in [(vec![("a", None), ("b", Some(1))], true), (vec![], false)] {
+            for (key, value) in keys {
+                maps.keys().append_value(key);
+                maps.values().append_option(value);
+            }
+            maps.append(valid).unwrap();
+        }
+        let json = encode(json(true), vec![("m", Arc::new(maps.finish()))]);
+        assert_eq!(json, "{\"m\":{\"a\":null,\"b\":1}}\n{}\n{\"m\":{\"a\":null,\"b\":1}}\n");
     }
 
     #[test]

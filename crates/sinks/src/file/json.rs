@@ -1,23 +1,25 @@
 //! Values in JSON as Spark writes them, where the library's own form differs.
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, MapArray};
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Float64Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use arrow::json::writer::{Encoder, EncoderFactory, EncoderOptions, NullableEncoder};
+use arrow::json::writer::{Encoder, EncoderFactory, EncoderOptions, NullableEncoder, make_encoder};
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use std::io::Write;
 
-/// Timestamps as `2026-01-01T00:00:01.500Z`, bytes in base64, `NaN` and infinities as text.
+/// Timestamps as `2026-01-01T00:00:01.500Z`, bytes in base64, `NaN` and infinities as text; nulls
+/// in maps always: an entry without its value is not none.
 #[derive(Debug)]
 pub(crate) struct SparkForms;
 
 impl EncoderFactory for SparkForms {
     fn make_default_encoder<'a>(
         &self,
-        _: &'a FieldRef,
+        field: &'a FieldRef,
         array: &'a dyn Array,
-        _: &'a EncoderOptions,
+        options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
             DataType::Timestamp(_, zone) => {
@@ -30,6 +32,9 @@ impl EncoderFactory for SparkForms {
             | DataType::LargeBinary
             | DataType::BinaryView
             | DataType::FixedSizeBinary(_) => Box::new(Bytes(cast(array, &DataType::Binary)?)),
+            DataType::Map(entries, _) if is_text(entries) => {
+                Box::new(Maps::new(field, array.as_map(), options)?)
+            }
             _ => return Ok(None),
         };
         Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
@@ -89,6 +94,51 @@ impl Encoder for Bytes {
         out.push(b'"');
         push_base64(self.0.as_binary::<i32>().value(row), out);
         out.push(b'"');
+    }
+}
+
+/// Whether keys are texts; the library refuses others.
+fn is_text(entries: &FieldRef) -> bool {
+    let DataType::Struct(pair) = entries.data_type() else { return false };
+    let keys = pair.first().map(|key| key.data_type());
+    matches!(keys, Some(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View))
+}
+
+struct Maps<'a> {
+    offsets: OffsetBuffer<i32>,
+    keys: NullableEncoder<'a>,
+    values: NullableEncoder<'a>,
+}
+
+impl<'a> Maps<'a> {
+    fn new(
+        field: &'a FieldRef,
+        maps: &'a MapArray,
+        options: &'a EncoderOptions,
+    ) -> Result<Self, ArrowError> {
+        let keys = make_encoder(field, maps.keys(), options)?;
+        let values = make_encoder(field, maps.values(), options)?;
+        Ok(Self { offsets: maps.offsets().clone(), keys, values })
+    }
+}
+
+impl Encoder for Maps<'_> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        out.push(b'{');
+        let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
+        for entry in start..end {
+            if entry > start {
+                out.push(b',');
+            }
+            self.keys.encode(entry, out);
+            out.push(b':');
+            if self.values.is_null(entry) {
+                out.extend_from_slice(b"null");
+            } else {
+                self.values.encode(entry, out);
+            }
+        }
+        out.push(b'}');
     }
 }
 
