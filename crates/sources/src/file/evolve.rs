@@ -113,7 +113,8 @@ pub(crate) async fn found(
 ) -> Result<Schema> {
     let files = sample(files);
     if !matches!(decoder, FileDecoder::Columns(_)) {
-        return infer::schema(place, decoder, &files).await;
+        let schema = infer::schema(place, decoder, &files).await?;
+        return Ok(Schema::new(distinct_fields(schema.fields())));
     }
     let mut all = Schema::empty();
     for file in &files {
@@ -145,6 +146,30 @@ pub(crate) fn corrected(
     hinted(&plain, hints)
 }
 
+fn is_same(a: &str, b: &str) -> bool {
+    a.to_lowercase() == b.to_lowercase()
+}
+
+/// Of names that differ in case the first one, also inside of structures: the others are rescued.
+fn distinct_fields(fields: &Fields) -> Fields {
+    let mut all: Vec<FieldRef> = Vec::with_capacity(fields.len());
+    for field in fields {
+        if !all.iter().any(|known| is_same(known.name(), field.name())) {
+            let data_type = distinct_type(field.data_type());
+            all.push(Arc::new(Field::new(field.name(), data_type, field.is_nullable())));
+        }
+    }
+    all.into()
+}
+
+fn distinct_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Struct(fields) => DataType::Struct(distinct_fields(fields)),
+        DataType::List(item) => array_of(distinct_type(item.data_type())),
+        other => other.clone(),
+    }
+}
+
 /// The schema, with the columns that it has not at its end, also inside of structures; if it
 /// `widens`, with wider types where `found` has them.
 pub(crate) fn grown(schema: &Schema, found: &Schema, widens: bool) -> Schema {
@@ -154,7 +179,7 @@ pub(crate) fn grown(schema: &Schema, found: &Schema, widens: bool) -> Schema {
 fn grown_fields(fields: &Fields, found: &Fields, widens: bool) -> Fields {
     let mut all: Vec<FieldRef> = fields.to_vec();
     for new in found {
-        match all.iter_mut().find(|field| field.name().eq_ignore_ascii_case(new.name())) {
+        match all.iter_mut().find(|field| is_same(field.name(), new.name())) {
             Some(field) => {
                 let grown = grown_type(field.data_type(), new.data_type(), widens);
                 *field = Arc::new(Field::new(field.name(), grown, true));
@@ -280,7 +305,7 @@ fn path_and_type(hint: &str) -> Option<(Vec<String>, &str)> {
 fn set(fields: &Fields, path: &[String], data_type: &DataType) -> Option<Fields> {
     let (name, below) = path.split_first()?;
     let mut all: Vec<FieldRef> = fields.to_vec();
-    let at = all.iter().position(|field| field.name().eq_ignore_ascii_case(name));
+    let at = all.iter().position(|field| is_same(field.name(), name));
     match at {
         Some(at) => {
             let inner = set_type(all[at].data_type(), below, data_type)?;

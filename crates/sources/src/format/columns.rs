@@ -111,8 +111,7 @@ impl Wanted {
         if self.how.stop {
             self.refuse_unknown(found, place)?;
         }
-        let mut columns =
-            find(found, self.schema.fields(), self.how.case).map_err(|e| e.at(place))?;
+        let mut columns = find(found, self.schema.fields(), &self.how).map_err(|e| e.at(place))?;
         let rescued = self.schema.fields().iter().position(|field| self.is_rescued(field));
         let parts = match rescued {
             Some(column) => {
@@ -137,7 +136,7 @@ impl Wanted {
     /// The columns of a file of which something has to be rescued, and the types that are wanted.
     fn parts(&self, found: &Fields) -> Result<Vec<(usize, Option<DataType>)>> {
         let known: Fields = self.all.iter().filter(|f| !self.is_rescued(f)).cloned().collect();
-        let columns = find(found, &known, self.how.case)?;
+        let columns = find(found, &known, &self.how)?;
         let part = |column: usize| {
             let at = columns.iter().position(|at| *at == Some(column));
             let wanted = at.map(|at| known[at].data_type().clone());
@@ -233,15 +232,17 @@ pub(crate) fn numbered(batch: &RecordBatch, first: u64) -> Result<RecordBatch> {
 
 /// Where each wanted column is in the file: by name, and if no name is the same and case does not
 /// matter, by a name that differs in case only.
-fn find(found: &Fields, wanted: &Fields, case: NameCase) -> Result<Vec<Option<usize>>> {
+fn find(found: &Fields, wanted: &Fields, how: &Columns) -> Result<Vec<Option<usize>>> {
     let column = |field: &FieldRef| -> Result<Option<usize>> {
         let exact = found.iter().position(|f| f.name() == field.name());
-        if exact.is_some() || case == NameCase::Sensitive {
+        if exact.is_some() || how.case == NameCase::Sensitive {
             return Ok(exact);
         }
         let lower = field.name().to_lowercase();
         let mut alike = (0..found.len()).filter(|i| found[*i].name().to_lowercase() == lower);
         match (alike.next(), alike.next()) {
+            // The first one has the column, the others are rescued.
+            (Some(first), Some(_)) if how.rescued.is_some() => Ok(Some(first)),
             (Some(_), Some(_)) => Err(Error::invalid(format!(
                 "several columns differ from `{}` in case only: name one of them",
                 field.name()

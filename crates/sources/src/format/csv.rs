@@ -156,23 +156,33 @@ impl CsvLines {
             NameCase::Insensitive => name.trim().to_lowercase(),
             NameCase::Sensitive => name.trim().to_owned(),
         };
+        // Of names that differ in case only one has the column; the others may be rescued.
+        let rescues = self.options.unknown.has_column();
+        let own = |name: &str| if rescues { name.trim().to_owned() } else { key(name) };
         let mut distinct = BTreeSet::new();
-        if let Some(twice) = header.iter().find(|name| !distinct.insert(key(name))) {
+        if let Some(twice) = header.iter().find(|name| !distinct.insert(own(name))) {
             return Err(Error::invalid(format!(
                 "{}: the header has the column {twice} twice: rename one of them",
                 self.place
             ))
             .with_condition("CSV_HEADER_MISMATCH"));
         }
-        let place = |name: &String| header.iter().position(|h| key(h) == key(name));
+        let place = |name: &String| {
+            let exact = header.iter().position(|h| own(h) == own(name));
+            exact.or_else(|| header.iter().position(|h| key(h) == key(name)))
+        };
         self.cell_of = self.names.iter().map(|name| place(name).unwrap_or(NO_CELL)).collect();
         self.width = header.len();
-        let known: BTreeSet<String> = self.names.iter().map(|name| key(name)).collect();
-        let extra = header.iter().enumerate().filter(|(_, name)| !known.contains(&key(name)));
+        let extra = header.iter().enumerate().filter(|(cell, _)| !self.cell_of.contains(cell));
         self.extra = extra.map(|(cell, name)| (cell, name.trim().to_owned())).collect();
-        if self.options.unknown.stops() && !self.extra.is_empty() {
-            let names = self.extra.iter().map(|(_, name)| name.clone()).collect();
-            return Err(unknown_columns(&self.place, number, &names));
+        if self.options.unknown.stops() {
+            let lower: BTreeSet<String> = self.names.iter().map(|n| n.to_lowercase()).collect();
+            let is_new = |name: &&String| !(rescues && lower.contains(&name.to_lowercase()));
+            let names: BTreeSet<String> =
+                self.extra.iter().map(|(_, name)| name).filter(is_new).cloned().collect();
+            if !names.is_empty() {
+                return Err(unknown_columns(&self.place, number, &names));
+            }
         }
         Ok(())
     }

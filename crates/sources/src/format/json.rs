@@ -276,6 +276,9 @@ impl JsonLines {
         let found = Rescued::of(object, &self.fields, self.names, &self.times)?;
         if self.unknown.stops() {
             self.found.extend(found.unknown);
+            if !self.unknown.has_column() {
+                self.found.extend(found.cased);
+            }
         }
         if let Some(rescued) = &mut self.rescued {
             if found.members.is_empty() {

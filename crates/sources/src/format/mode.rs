@@ -40,8 +40,9 @@ pub(crate) fn malformed(place: &str, line: u64, record: &str) -> Error {
         shown.push_str("...");
     }
     Error::invalid(format!(
-        "{place}, line {line}: malformed record {shown:?}; correct the file, or set mode to \
-         PERMISSIVE or DROPMALFORMED"
+        "{place}, line {line}: malformed record {shown:?}; set mode to PERMISSIVE or \
+         DROPMALFORMED; or put the corrected file in under a new name, remove this one, and set \
+         ignoreMissingFiles: a stream does not take a file that was changed after it was planned"
     ))
     .with_condition("MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION")
 }

@@ -140,6 +140,40 @@ fn names_in_another_case_are_rescued_or_matched_and_never_lost() {
     assert_eq!([&rows[0], &rows[2]], [&expected[0], &expected[2]]);
 }
 
+/// In one file, and from file to file: no new column, no stop, nothing lost.
+#[test]
+fn names_that_differ_in_case_only_stop_no_stream() {
+    let disk = Disk::new();
+    put(&disk, "1", &["{\"a\":1,\"s\":{\"x\":1}}", "{\"b\":2,\"B\":3}"], 1);
+    let spec = Spec::auto().option("inferColumnTypes", "true");
+    let mut query = Query::start(&disk, &spec).unwrap();
+    let schema = "B BIGINT, a BIGINT, s STRUCT<x: BIGINT>, _rescued_data STRING";
+    assert_eq!(columns(&query), schema);
+    let rescued = |members: &str, file: u8| {
+        format!("_rescued_data={{{members},\"_file_path\":\"sim:///in/{file}\"}}")
+    };
+    let expected = ["a=1 s={x: 1}".to_owned(), format!("B=3 {}", rescued("\"b\":2", 1))];
+    assert_eq!(query.batch().unwrap().unwrap(), expected);
+    put(&disk, "2", &["{\"A\":2,\"a\":1}", "{\"s\":{\"X\":4,\"x\":5}}"], 2);
+    let expected = [
+        format!("a=1 {}", rescued("\"A\":2", 2)),
+        format!("s={{x: 5}} {}", rescued("\"s\":{\"X\":4}", 2)),
+    ];
+    assert_eq!(query.batch().unwrap().unwrap(), expected);
+
+    let disk = Disk::new();
+    disk.write("in/1", "a,b\n1,2\n");
+    let spec = spec.format(FileFormat::Csv).option("header", "true");
+    let mut query = Query::start(&disk, &spec).unwrap();
+    assert_eq!(query.batch().unwrap().unwrap(), ["a=1 b=2"]);
+    disk.write("in/2", "A,b\n3,4\n");
+    let expected = [format!("b=4 {}", rescued("\"A\":\"3\"", 2))];
+    assert_eq!(query.batch().unwrap().unwrap(), expected);
+    disk.write("in/3", "A,a,b\n5,6,7\n");
+    let expected = [format!("a=6 b=7 {}", rescued("\"A\":\"5\"", 3))];
+    assert_eq!(query.batch().unwrap().unwrap(), expected);
+}
+
 #[test]
 fn what_is_no_json_is_corrupt_and_what_does_not_fit_is_not() {
     let disk = Disk::new();

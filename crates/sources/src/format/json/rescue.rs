@@ -17,8 +17,10 @@ use std::collections::BTreeSet;
 pub(super) struct Rescued {
     /// The members of a JSON object, without its brackets.
     pub(super) members: String,
-    /// Columns that the schema has not: `a`, or `a.b` for a field of a structure.
+    /// Columns that the schema has not in any case: `a`, or `a.b` for a field of a structure.
     pub(super) unknown: Vec<String>,
+    /// Columns whose name the schema has in another case.
+    pub(super) cased: Vec<String>,
     /// How many values were none of their column's type.
     pub(super) misfits: usize,
 }
@@ -57,7 +59,10 @@ impl Rescued {
             let field = fields.iter().position(|field| how.names.same(field.name(), &key));
             let kept = match field {
                 None => {
-                    self.unknown.push(format!("{path}{key}"));
+                    let lower = key.to_lowercase();
+                    let cased = fields.iter().any(|field| field.name().to_lowercase() == lower);
+                    let names = if cased { &mut self.cased } else { &mut self.unknown };
+                    names.push(format!("{path}{key}"));
                     Some(String::from_utf8_lossy(value).into_owned())
                 }
                 // In another case than before: the first one has the column.
