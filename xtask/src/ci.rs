@@ -29,6 +29,7 @@ const STEPS: &[Step] = &[
     ("kafka", kafka::check),
     ("a minute of simulation", || simulate(&["--minutes", "1"])),
     ("the Python reader of Delta", || peers::run(&["delta".to_owned()])),
+    ("files of other implementations", || peers::run(&["files".to_owned()])),
 ];
 
 /// Runs every step, the quick ones first, and stops at the first that fails.

@@ -46,6 +46,9 @@ cargo xtask <command>
   peers delta [--spark]
                    the deltalake package of Python, and Spark if asked for (a JDK, and Maven), read
                    and write the same tables as we do
+  peers files [SEED] [all]
+                   random files of every format, written by others and read by us, and the
+                   reverse; all: also Avro and ORC, which are features of the program
   oracle DIR [--state-partitions N] [--backend NAME] [--category A,B] [--only TEXT]
                    compares Fluvial with recorded cases, a line for each
 ";

@@ -11,13 +11,16 @@ pub(crate) const DELTALAKE: &[&str] = &["deltalake==1.6.6", "pyarrow==26.0.1"];
 /// not read checkpoints with later patches of Spark: a constructor is gone.
 const SPARK: &[&str] = &["pyspark==4.1.0"];
 const JARS: &str = "delta-4.1.0";
+/// The packages of Python that read and write files.
+const FILES: &[&str] = &["pyarrow==26.0.1", "fastavro==1.13.1"];
 
 /// What `cargo xtask peers NAME` runs.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     match arguments {
         [name] if name == "delta" => delta(Peers::Package),
         [name, who] if name == "delta" && who == "--spark" => delta(Peers::PackageAndSpark),
-        _ => bail!("which peers? There is: delta [--spark]"),
+        [name, rest @ ..] if name == "files" => files(rest),
+        _ => bail!("which peers? There are: delta [--spark], files [SEED] [all]"),
     }
 }
 
@@ -61,6 +64,22 @@ fn judge(python: &Path, script: &str, arguments: &[&Path]) -> Result<()> {
         bail!("{script}: somebody sees something else");
     }
     Ok(())
+}
+
+/// Random files of each format: written by others and read by us, and the reverse. Arguments are
+/// the seed, and `all`: with Avro and ORC, for which DataFusion is built once more.
+fn files(arguments: &[String]) -> Result<()> {
+    let target = std::path::absolute(target())?;
+    let Some(python) = environment(&target.join("peers"), FILES)? else { return Ok(()) };
+    let mut build = vec!["build", "--package", "fluvial-cli"];
+    if arguments.iter().any(|word| word == "all") {
+        build.extend(["--features", "avro,orc"]);
+    }
+    cargo(&build)?;
+    let program = target.join("debug/fluvial");
+    let arguments = arguments.iter().map(Path::new);
+    let arguments: Vec<&Path> = [program.as_path()].into_iter().chain(arguments).collect();
+    judge(&python, "files.py", &arguments)
 }
 
 /// A Python of our own with packages; `None`, after saying why, if there cannot be one.
