@@ -25,6 +25,9 @@ pub struct File<'a> {
     pub bytes: &'a [u8],
 }
 
+/// What a file is called unless its name matters.
+const NAME: &str = "in/file";
+
 impl File<'_> {
     /// The same file, read with one more option.
     #[must_use]
@@ -49,6 +52,16 @@ impl File<'_> {
         self.read_in(usize::MAX)
     }
 
+    /// All rows, in one batch, of a file called so: its extension may say how it is compressed, its
+    /// folders may be columns.
+    ///
+    /// # Errors
+    ///
+    /// Those of the source.
+    pub fn read_as(&self, name: &str) -> Result<RecordBatch> {
+        self.read_named(name, usize::MAX)
+    }
+
     /// All rows, in one batch, of which the pieces must make no difference: `chunk` bytes of the
     /// file are handed out at a time, or all of them.
     ///
@@ -66,8 +79,12 @@ impl File<'_> {
     }
 
     fn read_in(&self, chunk: usize) -> Result<RecordBatch> {
+        self.read_named(NAME, chunk)
+    }
+
+    fn read_named(&self, name: &str, chunk: usize) -> Result<RecordBatch> {
         let disk = Disk::new();
-        disk.write("in/file", self.bytes.to_vec());
+        disk.write(name, self.bytes.to_vec());
         let store: Arc<dyn ObjectStore> =
             Arc::new(ChunkedStore::new(disk.process().store(), chunk));
         block_on(self.read_from(store))
@@ -87,7 +104,10 @@ impl File<'_> {
         let (batch, limit) = (BatchId(0), source.read_limit());
         let request =
             PlanRequest { batch, run: &run, start: &start, limit, until: None, splits: 1 };
-        let range = source.plan(request).await?.expect("there is a file");
+        let Some(range) = source.plan(request).await? else {
+            // Its name says that it is no data.
+            return Ok(RecordBatch::new_empty(source.schema()));
+        };
         source.adopt(&range).await?;
         let mut batches = Vec::new();
         for split in &range.splits {
