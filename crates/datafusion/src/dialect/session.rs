@@ -8,6 +8,7 @@ use super::union_types::UnionTypes;
 use crate::functions;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::Analyzer;
+use datafusion::optimizer::analyzer::function_rewrite::ApplyFunctionRewrites;
 use datafusion::prelude::SessionConfig;
 use fluvial_core::NameCase;
 use std::collections::HashMap;
@@ -105,7 +106,10 @@ pub fn configure(config: SessionConfig, builder: SessionStateBuilder) -> Session
     relations.insert(0, Arc::new(Generators));
     relations.insert(1, Arc::new(UnionTypes));
     let analyzer = builder.analyzer().get_or_insert_with(Analyzer::new);
-    analyzer.add_function_rewrite(Arc::new(SparkOperators));
+    // Operators go by types, and those of a union of DataFrames are final only once it is widened.
+    let operators = ApplyFunctionRewrites::new(vec![Arc::new(SparkOperators)]);
+    analyzer.rules.insert(0, Arc::new(UnionTypes));
+    analyzer.rules.insert(1, Arc::new(operators));
     analyzer.rules.push(Arc::new(SparkCasts));
     builder.scalar_functions().get_or_insert_default().extend(functions::scalar_functions());
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregate_functions());

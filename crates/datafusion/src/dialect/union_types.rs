@@ -5,17 +5,20 @@
 //! would be one of integers, and cut the doubles off.
 
 use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::{LogicalPlan, Union};
+use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::sql::sqlparser::ast::{
     TableFactor, TableSample, TableSampleKind, TableSampleModifier,
 };
 
-/// Widens the unions of a relation before anything is planned that reads them.
+/// Widens the unions of a relation before anything is planned that reads them; and those of
+/// DataFrames, before anything else is made of their plan.
 #[derive(Debug)]
 pub(super) struct UnionTypes;
 
@@ -35,6 +38,16 @@ impl RelationPlanner for UnionTypes {
         // Everybody is asked again, and so are we: the mark says that it is for DataFusion now.
         let plan = widened(context.plan(relation)?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+    }
+}
+
+impl AnalyzerRule for UnionTypes {
+    fn name(&self) -> &str {
+        "spark_union_types"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        widened(plan)
     }
 }
 

@@ -5,10 +5,12 @@
 //! comment lines above it say why.
 
 use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Float64Type;
+use datafusion::dataframe::DataFrame;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::collect;
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{SessionContext, col, lit};
 use fluvial_datafusion::dialect::{parse_expression, plan_sql, session_state_builder};
 use fluvial_datafusion::from_datafusion;
 
@@ -146,6 +148,17 @@ async fn functions() {
 #[tokio::test]
 async fn casts() {
     check(include_str!("facts/casts.tsv")).await;
+}
+
+#[tokio::test]
+async fn a_union_of_dataframes_has_the_types_that_fit_both() {
+    let state = SessionContext::new_with_state(session_state_builder().build()).state();
+    let frame = async |query| DataFrame::new(state.clone(), plan_sql(&state, query).await.unwrap());
+    let (bytes, doubles) = (frame("SELECT 1Y AS v").await, frame("SELECT 1.5D AS v").await);
+    let sum = bytes.union(doubles).unwrap().select(vec![(col("v") + lit(1)).alias("w")]);
+    let rows = sum.unwrap().sort_by(vec![col("w")]).unwrap().collect().await.unwrap();
+    let values = rows.iter().flat_map(|rows| rows.column(0).as_primitive::<Float64Type>().values());
+    assert_eq!(values.copied().collect::<Vec<_>>(), [2.0, 2.5]);
 }
 
 #[tokio::test]
