@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The version whose create-if-absent was found to be right.
+/// The version that `xtask/s3/server.py` serves.
 const MOTO: &str = "moto[server]==5.2.5";
 const BUCKET: &str = "fluvial";
 const START_MAX: Duration = Duration::from_secs(60);
@@ -28,8 +28,8 @@ pub(crate) fn run() -> Result<()> {
 
 /// A server; says so where none can be had.
 pub(crate) fn server() -> Result<Option<Server>> {
-    match server_program() {
-        Ok(program) => Server::start(&program).map(Some),
+    match python_with_moto() {
+        Ok(python) => Server::start(&python).map(Some),
         Err(why) => {
             println!("s3: SKIPPED, because there is no server to test against: {why:#}");
             Ok(None)
@@ -38,17 +38,17 @@ pub(crate) fn server() -> Result<Option<Server>> {
 }
 
 /// Installs the server beside what is built, unless it is there.
-fn server_program() -> Result<PathBuf> {
+fn python_with_moto() -> Result<PathBuf> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let folder = std::path::absolute(target.join("moto"))?;
-    let program = folder.join("bin/moto_server");
-    if !program.exists() {
+    // What `pip` installs last.
+    if !folder.join("bin/moto_server").exists() {
         let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
         quietly(Command::new(python).args(["-m", "venv"]).arg(&folder))?;
         quietly(Command::new(folder.join("bin/pip")).args(["install", "--quiet", MOTO]))?;
     }
-    Ok(program)
+    Ok(folder.join("bin/python"))
 }
 
 fn quietly(command: &mut Command) -> Result<()> {
@@ -68,15 +68,16 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    fn start(program: &Path) -> Result<Self> {
+    fn start(python: &Path) -> Result<Self> {
         // Free a moment ago; whoever takes it in between makes the start fail, and is told.
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-        let child = Command::new(program)
-            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
+        let child = Command::new(python)
+            .arg(root().join("xtask/s3/server.py"))
+            .arg(port.to_string())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .with_context(|| format!("{}", program.display()))?;
+            .with_context(|| format!("{}", python.display()))?;
         let server = Self { child, port };
         let began = Instant::now();
         while let Err(error) = server.create_bucket() {
