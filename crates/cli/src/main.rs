@@ -8,6 +8,7 @@ mod exit;
 mod interrupt;
 mod progress;
 mod run;
+mod scope;
 mod session;
 mod state;
 

@@ -38,10 +38,12 @@ pub(crate) async fn run(args: args::Run) -> anyhow::Result<Exit> {
 
     let checkpoint_given = args.checkpoint.is_some();
     let evolve = args.evolve;
-    let run = Run { library, reporter, checkpoint_given, evolve, running: Mutex::default() };
+    let Script { name: script, statements, .. } = script;
+    let running = Mutex::default();
+    let run = Run { script, library, reporter, checkpoint_given, evolve, running };
     let mut interrupt = Interrupt::new()?;
     let result = tokio::select! {
-        result = run.statements(script) => result,
+        result = run.statements(statements) => result,
         () = interrupt.next() => {
             tokio::select! {
                 result = run.stop() => return result.map(|()| Exit::Done),
@@ -110,11 +112,6 @@ fn absolute(location: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Whether a query ended because there is a new version of its source's schema.
-fn is_grown(error: &fluvial_core::Error) -> bool {
-    error.condition() == Some("UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE")
-}
-
 /// Says which script an error is about; the place in it is in the message.
 fn in_script(error: anyhow::Error, name: &str) -> anyhow::Error {
     match error.downcast::<fluvial_core::Error>() {
@@ -139,6 +136,8 @@ fn without_checkpoint(command: &Command) -> Option<String> {
 }
 
 struct Run {
+    /// The script's name.
+    script: String,
     library: Library,
     reporter: Arc<Reporter>,
     /// Whether the command line says where checkpoints are.
@@ -154,8 +153,8 @@ impl Run {
         f(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn statements(&self, script: Script) -> anyhow::Result<()> {
-        for statement in script.statements {
+    async fn statements(&self, statements: Vec<Statement>) -> anyhow::Result<()> {
+        for statement in statements {
             match &statement.command {
                 Command::CreateStreamingTable(create) => self.until_written(&create.query).await?,
                 command if self.waits(command) => self.until_ended().await?,
@@ -166,14 +165,15 @@ impl Run {
             {
                 self.reporter.print(&warning);
             }
-            let step = self.execute(statement).await;
-            step.map_err(|error| in_script(error, &script.name))?;
+            let step = self.library.execute(statement).await;
+            self.follow(step.map_err(|error| in_script(error, &self.script))?);
         }
         self.until_ended().await
     }
 
-    async fn execute(&self, statement: Statement) -> anyhow::Result<()> {
-        match self.library.execute(statement).await? {
+    /// Follows what a statement led to.
+    fn follow(&self, step: Step) {
+        match step {
             Step::Started(running) => {
                 self.reporter.watch(&running.name, running.pace, &running.query);
                 self.running(|all| all.push(*running));
@@ -181,7 +181,6 @@ impl Run {
             Step::Said(text) if text.is_empty() => {}
             Step::Said(text) => self.reporter.print(&text),
         }
-        Ok(())
     }
 
     /// Whether a statement has to see what the queries above it have written.
@@ -236,9 +235,10 @@ impl Run {
                 let end = if result.is_ok() { End::Done } else { End::Failed };
                 self.reporter.ended(&running.query, end).await;
                 match result {
-                    Err(error) if self.evolve && is_grown(&error) => {
+                    Err(error) if self.evolve && running.is_outgrown(&error) => {
                         // The batch that failed is planned: it runs again, with more columns.
-                        self.execute(running.statement).await?;
+                        let step = self.library.start_again(running, &error).await;
+                        self.follow(step.map_err(|error| in_script(error, &self.script))?);
                     }
                     // The error says which query it is about.
                     result => result?,

@@ -3,11 +3,15 @@
 use crate::args::Setting;
 use crate::exit::UsageError;
 use crate::progress::Pace;
+use crate::scope::{Above, Scope};
 use anyhow::Context;
-use fluvial::sql::{Command, Statement};
-use fluvial::{Executed, ScriptOptions, Session, StreamingQuery, StreamingQueryListener, Trigger};
+use fluvial::sql::{Command, Existing, Statement};
+use fluvial::{
+    Executed, ScriptOptions, Session, SessionSettings, StreamingQuery, StreamingQueryListener,
+    Trigger,
+};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most rows of a SELECT that are printed. A table of more is for another tool.
 const ROWS_SHOWN: usize = 1000;
@@ -28,7 +32,11 @@ pub(crate) struct Running {
     pub(crate) pace: Pace,
     pub(crate) query: StreamingQuery,
     /// What started it.
-    pub(crate) statement: Statement,
+    statement: Statement,
+    /// Where in the script.
+    above: Above,
+    /// Why it was started again, if it was.
+    cause: Option<String>,
 }
 
 impl Running {
@@ -36,6 +44,24 @@ impl Running {
     pub(crate) fn has_written(&self) -> bool {
         self.pace == Pace::Endless && self.query.last_progress().is_some()
     }
+
+    /// Whether it ended because its source has other columns now, and being started again helps:
+    /// not if it was for the same reason, and got no further.
+    pub(crate) fn is_outgrown(&self, error: &fluvial_core::Error) -> bool {
+        let stuck =
+            self.query.last_progress().is_none() && self.cause.as_deref() == Some(error.message());
+        is_grown(error) && !stuck
+    }
+}
+
+/// Whether a query ended because it has to be described anew: its source has other columns.
+fn is_grown(error: &fluvial_core::Error) -> bool {
+    const GROWN: [&str; 3] = [
+        "UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE",
+        "DELTA_STREAMING_METADATA_EVOLUTION",
+        "DELTA_SCHEMA_CHANGED_WITH_VERSION",
+    ];
+    error.condition().is_some_and(|condition| GROWN.contains(&condition))
 }
 
 /// A session that runs the statements of one script.
@@ -44,6 +70,9 @@ pub(crate) struct Library {
     options: ScriptOptions,
     /// From the command line: goes before what the script says.
     trigger: Option<Trigger>,
+    /// As they are before the first statement.
+    settings: SessionSettings,
+    scope: Mutex<Scope>,
 }
 
 impl Library {
@@ -63,7 +92,12 @@ impl Library {
         }
         let default = Some(trigger.unwrap_or(Trigger::AvailableNow));
         let options = ScriptOptions { checkpoints: Some(checkpoints), trigger: default };
-        Ok(Self { session, options, trigger })
+        let settings = session.settings();
+        Ok(Self { session, options, trigger, settings, scope: Mutex::default() })
+    }
+
+    fn scope(&self) -> MutexGuard<'_, Scope> {
+        self.scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn listen(&self, listener: Arc<dyn StreamingQueryListener>) {
@@ -82,9 +116,14 @@ impl Library {
                 pace = self.pace(text.parse().ok());
             }
         }
-        match self.session.execute(&statement, &self.options).await? {
+        let above = self.scope().here();
+        let executed = self.session.execute(&statement, &self.options).await?;
+        self.scope().executed(&statement);
+        match executed {
             Executed::Query(name, query) => {
-                Ok(Step::Started(Box::new(Running { name, table, pace, query, statement })))
+                let cause = None;
+                let running = Running { name, table, pace, query, statement, above, cause };
+                Ok(Step::Started(Box::new(running)))
             }
             Executed::Rows(frame) => {
                 let schema = Arc::clone(frame.schema().inner());
@@ -93,6 +132,39 @@ impl Library {
             }
             Executed::Done(text) => Ok(Step::Said(text)),
         }
+    }
+
+    /// Starts a query that has ended once more, as the statements above it have it: not its table,
+    /// which is there, and not what the statements below have changed since.
+    pub(crate) async fn start_again(
+        &self,
+        running: Running,
+        cause: &fluvial_core::Error,
+    ) -> anyhow::Result<Step> {
+        let Running { mut statement, above: place, .. } = running;
+        if let Command::CreateStreamingTable(create) = &mut statement.command
+            && create.existing == Existing::Keep
+        {
+            create.existing = Existing::Refuse;
+        }
+        let (above, below) = self.scope().around(place);
+        for view in self.scope().views() {
+            let context = self.session.context();
+            context.deregister_table(view.as_str()).map_err(fluvial_datafusion::from_datafusion)?;
+        }
+        self.session.set_all(self.settings.clone())?;
+        for statement in &above {
+            self.session.execute(statement, &self.options).await?;
+        }
+        let mut step = self.execute(statement).await?;
+        for statement in &below {
+            self.session.execute(statement, &self.options).await?;
+        }
+        if let Step::Started(running) = &mut step {
+            running.above = place;
+            running.cause = Some(cause.message().to_owned());
+        }
+        Ok(step)
     }
 
     fn pace(&self, trigger: Option<Trigger>) -> Pace {
@@ -105,5 +177,19 @@ impl Library {
     /// Stops all queries; each ends cleanly.
     pub(crate) async fn stop(&self) -> anyhow::Result<()> {
         Ok(self.session.stop().await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_whose_source_has_other_columns_is_to_be_described_anew() {
+        let is = |condition| is_grown(&fluvial_core::Error::invalid("").with_condition(condition));
+        assert!(is("UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE"));
+        assert!(is("DELTA_STREAMING_METADATA_EVOLUTION"));
+        assert!(is("DELTA_SCHEMA_CHANGED_WITH_VERSION"));
+        assert!(!is("UNKNOWN_FIELD_EXCEPTION.NO_NEW_FIELDS"));
     }
 }

@@ -190,18 +190,34 @@ impl Session {
     /// `Invalid`: an unknown name, with the nearest known one, or a value that does not fit.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
         let mut settings = self.0.settings.write().unwrap_or_else(PoisonError::into_inner);
-        let before = settings.batch_memory;
-        settings.set(name, value)?;
+        let mut next = settings.clone();
+        next.set(name, value)?;
+        self.apply(&mut settings, next)
+    }
+
+    /// Sets all settings, for everything that starts from now on: those that [`Self::settings`]
+    /// gave before, say.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for what cannot be set up.
+    pub fn set_all(&self, settings: SessionSettings) -> Result<()> {
+        let mut now = self.0.settings.write().unwrap_or_else(PoisonError::into_inner);
+        self.apply(&mut now, settings)
+    }
+
+    fn apply(&self, now: &mut SessionSettings, next: SessionSettings) -> Result<()> {
         // What is planned from now on is planned with it.
         let state = self.0.context.state_ref();
         let mut state = state.write();
-        let mut applied = dialect::with_name_case(state.clone(), settings.case);
-        if settings.batch_memory != before {
-            applied = memory::with_batch_memory(applied, settings.batch_memory)?;
+        let mut applied = dialect::with_name_case(state.clone(), next.case);
+        if next.batch_memory != now.batch_memory {
+            applied = memory::with_batch_memory(applied, next.batch_memory)?;
         }
         *state = applied;
         let options = state.config_mut().options_mut();
-        options.execution.time_zone = Some(settings.timezone.clone());
+        options.execution.time_zone = Some(next.timezone.clone());
+        *now = next;
         Ok(())
     }
 

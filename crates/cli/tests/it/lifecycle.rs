@@ -97,3 +97,42 @@ SELECT * FROM STREAM read_files('in', format => 'json', schemaLocation => 'schem
         assert_eq!(lines.concat(), "{\"a\":\"1\"}\n{\"a\":\"2\",\"b\":\"3\"}\n");
     }
 }
+
+/// What runs again is the query, whatever the statement says of a table that is there, as it was
+/// planned the first time: under the settings and over the views above it, not those below.
+#[test]
+fn a_query_that_goes_on_with_new_columns_is_the_one_that_was_started() {
+    let source = "STREAM read_files('in', format => 'json', schemaLocation => 'schema')";
+    let folder = Folder::with(&format!(
+        "CREATE STREAMING TABLE before USING json LOCATION 'before' AS SELECT * FROM {source}"
+    ));
+    let input = folder.path().join("in");
+    fs::create_dir(&input).unwrap();
+    fs::write(input.join("1.json"), "{\"a\":1}\n").unwrap();
+    let (code, _, errors) = folder.start(&[]).end();
+    assert_eq!(code, 0, "{errors}");
+
+    fs::write(input.join("2.json"), "{\"a\":2,\"b\":3}\n").unwrap();
+    let script = format!(
+        "SET timezone = 'Europe/Berlin';
+CREATE VIEW landed AS SELECT * FROM {source};
+CREATE STREAMING TABLE IF NOT EXISTS bronze USING json LOCATION 'out' AS
+SELECT *, CAST(timestamp_seconds(CAST(a AS BIGINT)) AS STRING) AS at FROM STREAM landed;
+SET timezone = 'UTC';
+CREATE OR REPLACE VIEW landed AS SELECT 77 AS other;
+SELECT other, CAST(timestamp_seconds(5) AS STRING) AS at FROM landed;"
+    );
+    fs::write(folder.path().join("pipeline.sql"), script).unwrap();
+    let (code, out, errors) = folder.start(&["--evolve"]).end();
+    assert_eq!(code, 0, "{out}{errors}");
+    assert!(out.contains("77") && out.contains("1970-01-01 00:00:05"), "{out}");
+    let written = fs::read_dir(folder.path().join("out")).unwrap();
+    let files = written.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let mut lines: Vec<_> = files.map(|file| fs::read_to_string(file).unwrap()).collect();
+    lines.sort();
+    let expected = [
+        "{\"a\":\"1\",\"at\":\"1970-01-01 01:00:01\"}\n",
+        "{\"a\":\"2\",\"b\":\"3\",\"at\":\"1970-01-01 01:00:02\"}\n",
+    ];
+    assert_eq!(lines.concat(), expected.concat());
+}
