@@ -98,8 +98,17 @@ impl TableLocation {
 
     /// Whether it is a folder of this machine that is not there: the library insists on one, and
     /// who only reads makes none.
-    fn is_nowhere(&self) -> bool {
-        self.url.to_file_path().is_ok_and(|path| !path.exists())
+    ///
+    /// # Errors
+    ///
+    /// What kept us from looking: a folder that may not be seen is not one that is not there.
+    fn is_nowhere(&self) -> Result<bool> {
+        let Ok(path) = self.url.to_file_path() else { return Ok(false) };
+        let there = path.try_exists().map_err(|e| {
+            let what = format!("table {self}: folder {} cannot be seen: {e}", path.display());
+            Error::invalid(what).with_source(e)
+        })?;
+        Ok(!there)
     }
 
     /// Makes the folder of a table that is to be created.
@@ -117,9 +126,9 @@ impl TableLocation {
     ///
     /// # Errors
     ///
-    /// `NotFound` if not even its folder is there.
+    /// `NotFound` if not even its folder is there; `Invalid` if it may not be seen.
     pub(crate) fn log_store(&self) -> Result<LogStoreRef> {
-        if self.is_nowhere() {
+        if self.is_nowhere()? {
             return Err(no_table(self));
         }
         Ok(self.build()?.log_store())
@@ -127,7 +136,7 @@ impl TableLocation {
 
     /// The newest state of the table; `None` if there is no table.
     pub(crate) async fn load(&self) -> Result<Option<DeltaTable>> {
-        if self.is_nowhere() {
+        if self.is_nowhere()? {
             return Ok(None);
         }
         let mut table = self.build()?;
@@ -197,6 +206,18 @@ mod tests {
         assert!(TableLocation::parse("mailto:x").is_err());
         assert!(TableLocation::parse("/tmp/a%20table").is_err(), "it would be that of \"a table\"");
         assert!(TableLocation::parse("/tmp/50%").is_ok());
+    }
+
+    /// A name that no file system takes stands for all that keeps one from looking.
+    #[test]
+    fn a_folder_that_cannot_be_seen_is_not_one_that_is_not_there() {
+        let place = TableLocation::parse(&format!("/{}", "x".repeat(5000))).unwrap();
+        let error = place.log_store().err().unwrap();
+        assert!(error.message().contains("cannot be seen"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let place = TableLocation::parse(folder.path().join("t").to_str().unwrap()).unwrap();
+        let error = place.log_store().err().unwrap();
+        assert_eq!(error.condition(), Some("DELTA_TABLE_NOT_FOUND"), "{error}");
     }
 
     #[test]

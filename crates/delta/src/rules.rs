@@ -4,9 +4,11 @@
 //! Their expressions are texts in the table's metadata, in SQL. Who knows that language reads them
 //! ([`Compile`]); here they are kept to.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, RecordBatch,
+};
 use arrow::compute::{CastOptions, cast_with_options, kernels::cmp::not_distinct};
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::DFSchema;
 use datafusion::physical_expr::PhysicalExpr;
@@ -166,7 +168,7 @@ impl Rules {
                 columns[*index] = computed;
                 continue;
             }
-            let same = not_distinct(&columns[*index], &computed)?;
+            let same = null_safe_equal(&columns[*index], &computed)?;
             let what = format!("CHECK constraint Generated Column ({} <=> {text})", field.name());
             let mut looked: Vec<usize> =
                 collect_columns(value).iter().map(|column| column.index()).collect();
@@ -191,6 +193,28 @@ impl Rules {
             demand(found, what, rows, columns)?;
         }
         Ok(())
+    }
+}
+
+/// Spark's `<=>`: nulls are equal, and so are zeros of both signs, and all that are no numbers;
+/// the comparison's own order knows each of them apart.
+fn null_safe_equal(given: &ArrayRef, computed: &ArrayRef) -> Result<BooleanArray> {
+    Ok(not_distinct(&plain_zeros(given), &plain_zeros(computed))?)
+}
+
+fn plain_zeros(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Float32 => {
+            let plain = |v: f32| if v.is_nan() { f32::NAN } else { v + 0.0 };
+            let plain: Float32Array = column.as_primitive::<Float32Type>().unary(plain);
+            Arc::new(plain)
+        }
+        DataType::Float64 => {
+            let plain = |v: f64| if v.is_nan() { f64::NAN } else { v + 0.0 };
+            let plain: Float64Array = column.as_primitive::<Float64Type>().unary(plain);
+            Arc::new(plain)
+        }
+        _ => column.clone(),
     }
 }
 
@@ -229,4 +253,24 @@ fn values(rows: &RecordBatch, columns: &[usize], row: usize) -> Result<String> {
         Ok(format!("{} : {}", schema.field(*index).name(), shown.value(row)))
     };
     Ok(columns.iter().map(one).collect::<Result<Vec<_>>>()?.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_the_computed_one_as_spark_compares() {
+        let given = [Some(-0.0), Some(0.0), Some(-f64::NAN), None, Some(1.0), Some(1.0)];
+        let computed = [Some(0.0), Some(-0.0), Some(f64::NAN), None, Some(2.0), None];
+        let expected = [true, true, true, true, false, false];
+        let columns = [given, computed]
+            .map(|values| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) });
+        let same = null_safe_equal(&columns[0], &columns[1]).unwrap();
+        assert_eq!(same, BooleanArray::from(expected.to_vec()));
+        let narrow =
+            columns.map(|column| arrow::compute::cast(&column, &DataType::Float32).unwrap());
+        let same = null_safe_equal(&narrow[0], &narrow[1]).unwrap();
+        assert_eq!(same, BooleanArray::from(expected.to_vec()));
+    }
 }
