@@ -39,11 +39,11 @@ struct Entry {
     comment: Option<String>,
     /// The options that read what was written with them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    reading: BTreeMap<String, String>,
+    reading: Reading,
 }
 
 /// The options of a sink without which its files cannot be read.
-pub(crate) fn reading_options(format: &str, options: &Options) -> BTreeMap<String, String> {
+pub(crate) fn reading_options(format: &str, options: &Options) -> Reading {
     let names: &[&str] = match format.to_ascii_lowercase().as_str() {
         "csv" => &["header", "sep", "delimiter"],
         _ => &[],
@@ -52,10 +52,26 @@ pub(crate) fn reading_options(format: &str, options: &Options) -> BTreeMap<Strin
     names.iter().filter_map(given).collect()
 }
 
+/// Options by which files are read.
+pub(crate) type Reading = BTreeMap<String, String>;
+
+/// The same by one name each, without those that say what is so anyway.
+fn plain_reading(reading: &Reading) -> Reading {
+    let plain = |(name, value): (&String, &String)| {
+        let (name, value, default) = match name.as_str() {
+            "header" => ("header", value.to_lowercase(), "false"),
+            "sep" | "delimiter" => ("sep", value.clone(), ","),
+            other => (other, value.clone(), ""),
+        };
+        (value != default).then(|| (name.to_owned(), value))
+    };
+    reading.iter().filter_map(plain).collect()
+}
+
 impl Entry {
     fn new(format: &str, location: &str, comment: Option<&str>) -> Self {
         let (format, comment) = (format.to_ascii_lowercase(), comment.map(str::to_owned));
-        Self { format, location: location.to_owned(), comment, reading: BTreeMap::new() }
+        Self { format, location: location.to_owned(), comment, reading: Reading::new() }
     }
 
     /// Whether both are about the same table, whatever is said about it.
@@ -96,7 +112,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the name is taken by a table of another format or place.
+    /// As [`Self::create_to_read`].
     pub(crate) async fn create(
         &self,
         name: &str,
@@ -104,21 +120,21 @@ impl Catalog {
         location: &str,
         comment: Option<&str>,
     ) -> Result<()> {
-        self.create_to_read(name, format, location, comment, BTreeMap::new()).await
+        self.create_to_read(name, format, location, comment, Reading::new()).await
     }
 
     /// The same, of a table that is read with these options.
     ///
     /// # Errors
     ///
-    /// As [`Self::create`].
+    /// As [`Self::check`].
     pub(crate) async fn create_to_read(
         &self,
         name: &str,
         format: &str,
         location: &str,
         comment: Option<&str>,
-        reading: BTreeMap<String, String>,
+        reading: Reading,
     ) -> Result<()> {
         let session = self.session()?;
         let entry = Entry { reading, ..Entry::new(format, location, comment) };
@@ -130,7 +146,7 @@ impl Catalog {
         match place.store.put_opts(&place.path, payload, options).await {
             Ok(_) => Ok(()),
             Err(object_store::Error::AlreadyExists { .. }) => {
-                self.check(name, format, location).await
+                self.check(name, format, location, &entry.reading).await
             }
             Err(error) => Err(Error::from(error).at(format!("table {name}"))),
         }
@@ -140,16 +156,32 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the name is taken by a table of another format or place.
-    pub(crate) async fn check(&self, name: &str, format: &str, location: &str) -> Result<()> {
-        match self.find(name).await? {
-            Some(found) if !found.is_same(&Entry::new(format, location, None)) => Err(Error::invalid(format!(
+    /// `Invalid` (`TABLE_OR_VIEW_ALREADY_EXISTS`) if the name is taken by a table of another format
+    /// or place, or by one whose files are read otherwise than these would have to be.
+    pub(crate) async fn check(
+        &self,
+        name: &str,
+        format: &str,
+        location: &str,
+        reading: &Reading,
+    ) -> Result<()> {
+        let Some(found) = self.find(name).await? else { return Ok(()) };
+        let taken =
+            |what: String| Err(Error::invalid(what).with_condition("TABLE_OR_VIEW_ALREADY_EXISTS"));
+        if !found.is_same(&Entry::new(format, location, None)) {
+            return taken(format!(
                 "there is a table {name} already, {} at {}: drop it first, or take another name",
                 found.format, found.location
-            ))
-            .with_condition("TABLE_OR_VIEW_ALREADY_EXISTS")),
-            _ => Ok(()),
+            ));
         }
+        let (ours, theirs) = (plain_reading(reading), plain_reading(&found.reading));
+        if ours != theirs {
+            return taken(format!(
+                "the files of table {name} are read with {theirs:?}, and these would be written \
+                 with {ours:?}: give the same options, or drop the table first"
+            ));
+        }
+        Ok(())
     }
 
     /// Whether there is a table of that name.

@@ -1,5 +1,6 @@
 //! `DeltaTable`: a table to merge into.
 
+use crate::catalog::Reading;
 use crate::delta_stream::path_of;
 use crate::formats;
 use crate::merge::MergeBuilder;
@@ -92,7 +93,7 @@ impl DeltaTable {
         partition_by: &[&str],
     ) -> Result<Self> {
         let location = session.catalog().location_of(name)?;
-        session.catalog().check(name, "delta", &location).await?;
+        session.catalog().check(name, "delta", &location, &Reading::new()).await?;
         let table = Self::create_if_not_exists(session, &location, schema, partition_by).await?;
         session.catalog().create(name, "delta", &location, None).await?;
         Ok(table)

@@ -1,5 +1,6 @@
 //! Where a query's late rows go.
 
+use crate::catalog::Reading;
 use crate::formats::{self, Output};
 use crate::session::Session;
 use fluvial_core::options::Options;
@@ -66,7 +67,7 @@ impl LateRows {
             }
             To::Table { name, format } => {
                 let location = session.catalog().location_of(name)?;
-                session.catalog().check(name, format, &location).await?;
+                session.catalog().check(name, format, &location, &Reading::new()).await?;
                 options.set("path", location);
                 (format.as_str(), Some(name.as_str()))
             }

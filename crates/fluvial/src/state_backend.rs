@@ -67,10 +67,8 @@ pub(crate) async fn kind(
 ) -> Result<StateBackendKind> {
     let pinned = match settings.state_backend_for {
         BackendFor::All => None,
-        BackendFor::New => match log.latest_commit().await? {
-            Some(commit) => log.plan(commit.batch).await?,
-            None => None,
-        },
+        // Also a batch that was planned and never done runs with the backend of its plan.
+        BackendFor::New => log.latest_plan().await?,
     };
     let pinned = pinned.and_then(|plan| StateBackendKind::of_format(&plan.settings.state_format));
     Ok(pinned.unwrap_or(settings.state_backend))
@@ -118,13 +116,16 @@ pub(crate) fn for_format(
     Ok(backend)
 }
 
-/// Where a query's blocks are cached: a folder of its own, the same after a restart.
+/// Where a query's blocks are cached: a folder of its own, the same after a restart and with every
+/// release, or the blocks of the one before would stay for ever.
 #[cfg(feature = "lsm")]
-fn cache_folder(cache: &std::path::Path, place: &StatePlace) -> std::path::PathBuf {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    (place.store.to_string(), place.folder.as_ref()).hash(&mut hasher);
-    cache.join(format!("{:016x}", hasher.finish()))
+fn cache_folder(cache: &std::path::Path, store: &str, folder: &str) -> std::path::PathBuf {
+    // FNV-1a, of 128 bits: two queries must not meet. A zero byte ends the first text.
+    let bytes = store.bytes().chain([0]).chain(folder.bytes());
+    let hash = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
+        (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    });
+    cache.join(format!("{hash:032x}"))
 }
 
 fn of_kind(
@@ -145,7 +146,7 @@ fn of_kind(
         (StateBackendKind::Lsm, _) => {
             let set = session.settings();
             let local_cache = set.state_cache.as_deref().map(|cache| LocalCache {
-                folder: cache_folder(cache, &place),
+                folder: cache_folder(cache, &place.store.to_string(), place.folder.as_ref()),
                 bytes_max: set.state_cache_max,
             });
             let settings = fluvial_state_lsm::Settings {
@@ -170,5 +171,65 @@ fn of_kind(
              Session::builder().state_backend(..), or set state.backend to memory or lsm",
         )
         .with_condition("INVALID_SETTING")),
+    }
+}
+
+#[cfg(all(test, feature = "lsm"))]
+mod tests {
+    use super::*;
+    use fluvial_checkpoint::ObjectLog;
+    use fluvial_core::{
+        BatchId, BatchTime, KeyGroupCount, OutputMode, PinnedSettings, Plan, QueryShape,
+        WatermarkPolicy,
+    };
+    use object_store::memory::InMemory;
+
+    fn plan(state_format: &str) -> Plan {
+        Plan {
+            batch: BatchId(0),
+            run: RunId::new("run").unwrap(),
+            ranges: Default::default(),
+            ends: Default::default(),
+            silent: Default::default(),
+            late: Default::default(),
+            evict: Default::default(),
+            heard: Default::default(),
+            time: BatchTime(0),
+            partitions: 1,
+            settings: PinnedSettings {
+                key_groups: KeyGroupCount::DEFAULT,
+                watermark_policy: WatermarkPolicy::Min,
+                watermark_scope: Default::default(),
+                state_format: state_format.into(),
+            },
+            shape: QueryShape {
+                sources: Default::default(),
+                operators: Default::default(),
+                mode: OutputMode::Append,
+            },
+        }
+    }
+
+    /// The first batch may have been planned, and its run killed before the commit.
+    #[tokio::test]
+    async fn a_backend_for_new_checkpoints_leaves_a_planned_batch_its_own() {
+        let log = ObjectLog::new(Arc::new(InMemory::new()), Path::from("c"));
+        let mut settings = SessionSettings::default();
+        let name = "spark.sql.streaming.stateStore.providerClass";
+        settings.set(name, "a.b.RocksDBStateStoreProvider").unwrap();
+        assert_eq!(kind(&settings, &log).await.unwrap(), StateBackendKind::Lsm);
+        log.put_plan(&plan("memory")).await.unwrap();
+        assert_eq!(kind(&settings, &log).await.unwrap(), StateBackendKind::Memory);
+        settings.set("state.backend", "lsm").unwrap();
+        assert_eq!(kind(&settings, &log).await.unwrap(), StateBackendKind::Lsm);
+    }
+
+    /// Another name would leave the blocks of before where nobody looks for them.
+    #[test]
+    fn a_query_has_the_same_cache_folder_with_every_release() {
+        let folder = |store, folder| cache_folder(std::path::Path::new("cache"), store, folder);
+        let known = "cache/b42f1be0af907a1d56651d92f5830b5a";
+        assert_eq!(folder("s3://bucket", "checkpoints/q/state").to_str().unwrap(), known);
+        assert_ne!(folder("a", "bc"), folder("ab", "c"));
     }
 }

@@ -171,9 +171,9 @@ impl DataStreamWriter {
             self.name = Some(name.to_owned());
         }
         let session = self.session.clone();
-        session.catalog().check(name, &format, &location).await?;
-        let comment = self.comment.clone();
         let reading = reading_options(&format, &self.options);
+        session.catalog().check(name, &format, &location, &reading).await?;
+        let comment = self.comment.clone();
         let query = self.start().await?;
         let (catalog, comment) = (session.catalog(), comment.as_deref());
         catalog.create_to_read(name, &format, &location, comment, reading).await?;
