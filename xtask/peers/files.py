@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -152,7 +153,7 @@ def json_text(value):
         return json_text(dict(value))
     if isinstance(value, list):
         return "[" + ",".join(map(json_text, value)) + "]"
-    return json.dumps(value, ensure_ascii=hash(str(value)) % 2 == 0)
+    return json.dumps(value, ensure_ascii=zlib.crc32(str(value).encode(errors="surrogatepass")) % 2 == 0)
 
 
 def write_json(rows, file):

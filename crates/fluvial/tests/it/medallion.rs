@@ -181,9 +181,11 @@ fn strike(folder: &Path, written: usize, rng: &mut Rng, landed: &mut Vec<&'stati
         thread::sleep(Duration::from_micros(500));
     }
     thread::sleep(delay);
-    // SIGKILL. A process that has ended cannot be killed, and that is seen here.
+    // SIGKILL. A process that has ended cannot be killed: it has a code then, and must be well.
     child.kill().unwrap();
-    if child.wait().unwrap().success() {
+    let status = child.wait().unwrap();
+    if status.code().is_some() {
+        assert!(status.success(), "{status}");
         return false;
     }
     let begun = |name: &str| folder.join("out/tables/_checkpoints").join(name).exists();
