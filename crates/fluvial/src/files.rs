@@ -42,10 +42,9 @@ pub(crate) async fn stream(
         check_local_folder(&root)?;
     }
     let settings = session.settings();
-    if matches!(format, FileFormat::Json | FileFormat::Csv) {
-        let zone = options.take("timeZone").unwrap_or(settings.timezone);
-        options.set("timeZone", zone);
-    }
+    // For what is written in files of text, and for the names of folders.
+    let zone = options.take("timeZone").unwrap_or(settings.timezone);
+    options.set("timeZone", zone);
     let case = settings.case;
     let given = schema.is_some();
     let versions = match options.peek("schemaLocation") {

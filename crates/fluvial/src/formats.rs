@@ -220,6 +220,10 @@ fn path(options: &mut Options) -> Result<String> {
 
 fn files(request: &SinkRequest<'_>, mut options: Options) -> Result<Output> {
     let place = request.session.storage().open(&path(&mut options)?)?;
+    // As in Spark, what a user describes is in the session's zone, and so are names of folders.
+    if options.peek("timeZone").is_none() {
+        options.set("timeZone", request.session.settings().timezone);
+    }
     let options = FileOptions::parse(request.format, options, request.partition_by.clone())?;
     let shown = place.shown();
     let sink = FileSink::new(place.store, place.path, options).shown_as(shown);

@@ -25,6 +25,7 @@ mod options;
 mod owner;
 mod publish;
 mod store;
+mod times;
 mod upload;
 mod visible;
 mod writer;
@@ -32,6 +33,7 @@ mod writer;
 #[cfg(any(feature = "avro", feature = "orc"))]
 pub use options::{BlockCompression, ContainerFormat};
 pub use options::{FileFormat, FileOptions, ParquetCompression, TextCompression};
+pub use times::TextTimes;
 pub use visible::committed_files;
 
 use async_trait::async_trait;
@@ -119,7 +121,7 @@ impl FileSink {
         }
         let partitioning = Partitioning::new(&spec.schema, &self.options.partition_by)?;
         let file_schema = Arc::new(partitioning.file_schema(&spec.schema)?);
-        let mut trial = Encoder::new(self.options.format, &file_schema)?;
+        let mut trial = Encoder::new(self.options.format, &self.options.times, &file_schema)?;
         trial.write(&arrow::array::RecordBatch::new_empty(file_schema.clone()))?;
         Ok(Job {
             store: self.store.clone(),

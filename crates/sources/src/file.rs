@@ -57,7 +57,7 @@ use async_trait::async_trait;
 use backlog::Backlog;
 use clean::Cleaned;
 use discover::Tail;
-use entry::{Entry, FileEntry};
+use entry::{Entry, FileEntry, Identity};
 use evolve::Evolve;
 use fluvial_core::{
     Clock, Error, Frontier, LogRef, Offset, PlanRequest, ReadLimit, Result, RowStream, Source,
@@ -272,6 +272,16 @@ impl Source for FileSource {
             None => format!("FileStreamSource[{}]", self.place()),
             Some(_) => format!("CloudFilesSource[{}]", self.place()),
         }
+    }
+
+    /// With another way to tell files apart, those that were read would be new.
+    fn identity(&self) -> String {
+        let by = match self.options.identity() {
+            Identity::Path => return self.description(),
+            Identity::Name => "fileNameOnly",
+            Identity::Version => "allowOverwrites",
+        };
+        format!("{} with {by}", self.description())
     }
 
     fn kind(&self) -> &str {

@@ -3,6 +3,7 @@
 pub(crate) mod base64;
 pub(crate) mod date;
 pub(crate) mod decimal;
+pub(crate) mod locale;
 pub(crate) mod pattern;
 pub(crate) mod timestamp;
 pub(crate) mod zone;

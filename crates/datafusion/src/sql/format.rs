@@ -96,8 +96,25 @@ impl TableFormat {
     pub fn options(self) -> &'static [&'static str] {
         match self {
             Self::Delta => &["mergeSchema"],
-            Self::Csv => &["compression", "header", "sep", "quoteAll"],
-            Self::Parquet | Self::Json | Self::Text | Self::Avro | Self::Orc => &["compression"],
+            Self::Csv => &[
+                "compression",
+                "header",
+                "sep",
+                "quoteAll",
+                "dateFormat",
+                "timestampFormat",
+                "timestampNTZFormat",
+                "timeZone",
+            ],
+            Self::Json => &[
+                "compression",
+                "ignoreNullFields",
+                "dateFormat",
+                "timestampFormat",
+                "timestampNTZFormat",
+                "timeZone",
+            ],
+            Self::Parquet | Self::Text | Self::Avro | Self::Orc => &["compression"],
             Self::Kafka => &[
                 "topic",
                 "deliveryGuarantee",

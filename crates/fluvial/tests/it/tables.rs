@@ -83,3 +83,44 @@ async fn files_are_read_once_in_every_format() {
         assert_eq!(found, [["1"], ["2"]], "{format}");
     }
 }
+
+/// Lines with names at the top would become rows of a table that is read without them.
+#[tokio::test]
+async fn a_table_of_files_keeps_the_options_that_it_is_read_with() {
+    let folder = TempDir::new().unwrap();
+    let session = session(folder.path());
+    let run = async |options: &[(&str, &str)]| {
+        let ticks = session.read_stream().format("rate-micro-batch").option("rowsPerBatch", 1);
+        let writer = ticks.load_options().await.unwrap().write_stream().unwrap().format("csv");
+        let mut writer = writer.trigger(Trigger::Once).option("checkpointLocation", "cp");
+        for (name, value) in options {
+            writer = writer.option(*name, *value);
+        }
+        writer.to_table("t").await?.await_termination().await
+    };
+    run(&[("sep", ",")]).await.unwrap();
+    for other in [("header", "true"), ("sep", ";"), ("delimiter", ";")] {
+        let error = run(&[other]).await.unwrap_err();
+        assert_eq!(error.condition(), Some("TABLE_OR_VIEW_ALREADY_EXISTS"), "{error}");
+        assert!(error.message().contains(other.1), "{error}");
+    }
+    run(&[("header", "FALSE"), ("delimiter", ",")]).await.unwrap();
+    assert_eq!(sql(&session, "SELECT count(*) FROM t").await, [["2"]]);
+}
+
+#[tokio::test]
+async fn folders_of_times_are_written_and_read_in_the_session_s_zone() {
+    let folder = TempDir::new().unwrap();
+    let session = session(folder.path());
+    session.set("timezone", "Europe/Berlin").unwrap();
+    for format in ["parquet", "json"] {
+        let frame =
+            session.sql("SELECT timestamp_seconds(1767225660) AS at, 1 AS v").await.unwrap();
+        let writer = frame.write().unwrap().format(format).partition_by(["at"]);
+        writer.save(format).await.unwrap();
+        assert!(folder.path().join(format).join("at=2026-01-01 01%3A01%3A00").is_dir());
+        let read =
+            format!("SELECT unix_timestamp(at) FROM read_files('{format}', format => '{format}')");
+        assert_eq!(sql(&session, &read).await, [["1767225660"]], "{format}");
+    }
+}

@@ -7,6 +7,7 @@ mod text;
 
 use crate::file::dictionary::unique_columns;
 use crate::file::options::{FileFormat, ParquetCompression};
+use crate::file::times::TextTimes;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
 use fluvial_core::{Error, Result};
@@ -64,17 +65,21 @@ impl Encoder {
     /// # Errors
     ///
     /// `Invalid` if the format has no place for a type; for Parquet, the first rows show it.
-    pub(crate) fn new(format: FileFormat, schema: &SchemaRef) -> Result<Self> {
+    pub(crate) fn new(
+        format: FileFormat,
+        times: &Arc<TextTimes>,
+        schema: &SchemaRef,
+    ) -> Result<Self> {
         let text = match format {
             FileFormat::Parquet(compression) => {
                 let schema = Arc::new(parquet_schema(schema));
                 return Ok(Self::Parquet(ParquetFile { schema, compression, writer: None }));
             }
             FileFormat::Json { ignore_nulls, compression } => {
-                TextEncoder::json(ignore_nulls, compression)?
+                TextEncoder::json(ignore_nulls, times, compression)?
             }
             FileFormat::Csv { header, delimiter, quote_all, compression } => {
-                TextEncoder::csv(schema, header, delimiter, quote_all, compression)?
+                TextEncoder::csv(schema, header, delimiter, quote_all, times, compression)?
             }
             FileFormat::Text { compression } => TextEncoder::lines(schema, compression)?,
             #[cfg(any(feature = "avro", feature = "orc"))]
@@ -176,19 +181,6 @@ fn parquet_rows(rows: &RecordBatch) -> Result<RecordBatch> {
     cast_rows(rows, schema)
 }
 
-/// Times with a zone, in UTC: the text ends with `Z`.
-fn utc_rows(rows: &RecordBatch) -> Result<RecordBatch> {
-    let field = |field: &Arc<arrow::datatypes::Field>| match field.data_type() {
-        DataType::Timestamp(unit, Some(_)) => {
-            let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
-            Arc::new(field.as_ref().clone().with_data_type(utc))
-        }
-        _ => field.clone(),
-    };
-    let fields: Vec<_> = rows.schema().fields().iter().map(field).collect();
-    cast_rows(rows, Arc::new(Schema::new(fields)))
-}
-
 fn cast_rows(rows: &RecordBatch, schema: SchemaRef) -> Result<RecordBatch> {
     let columns = rows.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| {
@@ -220,7 +212,7 @@ mod tests {
     /// All rows, what is ready taken out, and the first row once more.
     fn encode_bytes(format: FileFormat, columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
         let rows = RecordBatch::try_from_iter(columns).unwrap();
-        let mut encoder = Encoder::new(format, &rows.schema()).unwrap();
+        let mut encoder = Encoder::new(format, &Arc::default(), &rows.schema()).unwrap();
         encoder.write(&rows).unwrap();
         let mut bytes = encoder.take_ready();
         encoder.write(&rows.slice(0, 1)).unwrap();
@@ -265,7 +257,8 @@ mod tests {
             vec![column("n", DataType::Int64)],
             vec![column("a", DataType::Utf8), column("b", DataType::Utf8)],
         ] {
-            let error = Encoder::new(text, &Arc::new(Schema::new(fields))).err().unwrap();
+            let error =
+                Encoder::new(text, &Arc::default(), &Arc::new(Schema::new(fields))).err().unwrap();
             assert_eq!(error.condition(), Some("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"));
         }
     }
@@ -333,7 +326,7 @@ mod tests {
                 ("t", times().slice(0, 2)),
             ],
         );
-        let line = "\"say \"\"x\"\", y\",3,1970-01-01T00:00:01.500000Z\n";
+        let line = "\"say \"\"x\"\", y\",3,1970-01-01T00:00:01.500Z\n";
         assert_eq!(csv, format!("a,b,t\n{line},1,\n{line}"));
     }
 
@@ -349,7 +342,7 @@ mod tests {
         let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1)])]);
         let rows = RecordBatch::try_from_iter([("l", Arc::new(list) as ArrayRef)]).unwrap();
         let csv = csv(false, false);
-        let error = Encoder::new(csv, &rows.schema()).err().unwrap();
+        let error = Encoder::new(csv, &Arc::default(), &rows.schema()).err().unwrap();
         assert_eq!(error.condition(), Some("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"));
     }
 
@@ -358,7 +351,7 @@ mod tests {
         let nanos = TimestampNanosecondArray::from(vec![1_234_567_890]);
         let rows = RecordBatch::try_from_iter([("t", Arc::new(nanos) as ArrayRef)]).unwrap();
         let format = FileFormat::Parquet(ParquetCompression::Snappy);
-        let mut encoder = Encoder::new(format, &rows.schema()).unwrap();
+        let mut encoder = Encoder::new(format, &Arc::default(), &rows.schema()).unwrap();
         let mut bytes = Vec::new();
         for _ in 0..3 {
             encoder.write(&rows).unwrap();

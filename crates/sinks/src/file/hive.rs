@@ -1,5 +1,6 @@
 //! Folders of partition values, as Hive and Spark name them: `name=value`.
 
+use super::times::TextTimes;
 use crate::cell::push_cell;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
@@ -43,8 +44,12 @@ impl Partitioning {
     }
 
     /// The rows of each folder, in the order in which folders first appear; without columns that
-    /// make folders there is one, called `""`.
-    pub(crate) fn split(&self, rows: &RecordBatch) -> Result<Vec<(String, RecordBatch)>> {
+    /// make folders there is one, called `""`. Times are in the zone of `times`.
+    pub(crate) fn split(
+        &self,
+        rows: &RecordBatch,
+        times: &TextTimes,
+    ) -> Result<Vec<(String, RecordBatch)>> {
         let files = rows.project(&self.files)?;
         if self.folders.is_empty() {
             return Ok(vec![(String::new(), files)]);
@@ -61,24 +66,25 @@ impl Partitioning {
             });
             groups[group].push(row);
         }
+        let shown = values.iter().map(|column| times.on_clocks(column));
+        let shown = shown.collect::<Result<Vec<_>>>()?;
         let folder_of = |group: Vec<u32>| {
-            let folder = self.folder(rows, group[0] as usize)?;
+            let folder = self.folder(rows, &shown, group[0] as usize)?;
             Ok((folder, take_record_batch(&files, &UInt32Array::from(group))?))
         };
         groups.into_iter().map(folder_of).collect()
     }
 
     /// `a=1/b=x`.
-    fn folder(&self, rows: &RecordBatch, row: usize) -> Result<String> {
+    fn folder(&self, rows: &RecordBatch, shown: &[ArrayRef], row: usize) -> Result<String> {
         let mut folder = String::new();
-        for (level, column) in self.folders.iter().enumerate() {
+        for (level, (column, values)) in self.folders.iter().zip(shown).enumerate() {
             if level > 0 {
                 folder.push('/');
             }
             escape(rows.schema_ref().field(*column).name(), &mut folder);
             folder.push('=');
             let mut text = String::new();
-            let values = rows.column(*column);
             if !values.is_null(row) {
                 push_cell(&mut text, values, row)?;
             }
@@ -160,7 +166,7 @@ mod tests {
             Some("é"),
         ];
         let rows = rows(values);
-        let split = by(&rows, &["a"]).unwrap().split(&rows).unwrap();
+        let split = by(&rows, &["a"]).unwrap().split(&rows, &TextTimes::default()).unwrap();
         let folders: Vec<_> = split.iter().map(|(folder, _)| folder.as_str()).collect();
         assert_eq!(
             folders,
@@ -181,7 +187,7 @@ mod tests {
     #[test]
     fn rows_keep_their_order_within_a_folder() {
         let rows = rows(vec![Some("x"), Some("y"), Some("x")]);
-        let split = by(&rows, &["A"]).unwrap().split(&rows).unwrap();
+        let split = by(&rows, &["A"]).unwrap().split(&rows, &TextTimes::default()).unwrap();
         let first = split[0].1.column(0).as_any().downcast_ref::<Int64Array>().unwrap().values();
         assert_eq!((split.len(), first.to_vec()), (2, vec![0, 2]));
     }
@@ -194,8 +200,12 @@ mod tests {
             ("b", Arc::new(Int64Array::from(vec![1]))),
         ])
         .unwrap();
-        let split = by(&rows, &["at"]).unwrap().split(&rows).unwrap();
+        let split = by(&rows, &["at"]).unwrap().split(&rows, &TextTimes::default()).unwrap();
         assert_eq!(split[0].0, "at=1970-01-01 00%3A00%3A01.5");
+        let mut zone = fluvial_core::Options::new([("timeZone", "Europe/Berlin")]);
+        let berlin = TextTimes::in_zone(&mut zone).unwrap();
+        let split = by(&rows, &["at"]).unwrap().split(&rows, &berlin).unwrap();
+        assert_eq!(split[0].0, "at=1970-01-01 01%3A00%3A01.5");
     }
 
     #[test]

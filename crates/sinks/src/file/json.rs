@@ -1,18 +1,19 @@
 //! Values in JSON as Spark writes them, where the library's own form differs.
 
+use super::times::{TextTimes, Values};
 use arrow::array::{Array, ArrayRef, AsArray, MapArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef, Float64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use arrow::error::ArrowError;
 use arrow::json::writer::{Encoder, EncoderFactory, EncoderOptions, NullableEncoder, make_encoder};
-use arrow::temporal_conversions::timestamp_us_to_datetime;
 use std::io::Write;
+use std::sync::Arc;
 
-/// Timestamps as `2026-01-01T00:00:01.500Z`, bytes in base64, `NaN` and infinities as text; nulls
+/// Timestamps as `2026-01-01T00:00:01.500Z` or as the user describes them, bytes in base64, `NaN` and infinities as text; nulls
 /// in maps always: an entry without its value is not none.
 #[derive(Debug)]
-pub(crate) struct SparkForms;
+pub(crate) struct SparkForms(pub(crate) Arc<TextTimes>);
 
 impl EncoderFactory for SparkForms {
     fn make_default_encoder<'a>(
@@ -21,11 +22,10 @@ impl EncoderFactory for SparkForms {
         array: &'a dyn Array,
         options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        if let Some(values) = Values::of(array, &self.0)? {
+            return Ok(Some(NullableEncoder::new(Box::new(Times(values)), array.nulls().cloned())));
+        }
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
-            DataType::Timestamp(_, zone) => {
-                let micros = cast(array, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
-                Box::new(Times { micros, suffix: if zone.is_some() { "Z" } else { "" } })
-            }
             DataType::Float32 => Box::new(Floats { array, wide: cast(array, &DataType::Float64)? }),
             DataType::Float64 => Box::new(Floats { array, wide: cast(array, &DataType::Float64)? }),
             DataType::Binary
@@ -41,27 +41,19 @@ impl EncoderFactory for SparkForms {
     }
 }
 
-struct Times {
-    micros: ArrayRef,
-    suffix: &'static str,
-}
+struct Times(Values);
 
 impl Encoder for Times {
     fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
-        let value = self.micros.as_primitive::<TimestampMicrosecondType>().value(row);
-        let Some(time) = timestamp_us_to_datetime(value) else {
-            // Beyond the calendar of the library: the number is still the truth.
-            put(out, format_args!("{value}"));
-            return;
-        };
-        let seconds = time.format("%Y-%m-%dT%H:%M:%S");
-        let fraction = value.rem_euclid(1_000_000);
-        // Spark writes milliseconds and loses the rest; we do not.
-        if fraction % 1000 == 0 {
-            put(out, format_args!("\"{seconds}.{:03}{}\"", fraction / 1000, self.suffix));
-        } else {
-            put(out, format_args!("\"{seconds}.{fraction:06}{}\"", self.suffix));
+        out.push(b'"');
+        for byte in self.0.text(row).bytes() {
+            // What stands between the fields is the user's.
+            if matches!(byte, b'"' | b'\\') {
+                out.push(b'\\');
+            }
+            out.push(byte);
         }
+        out.push(b'"');
     }
 }
 

@@ -3,11 +3,13 @@
 #[cfg(any(feature = "avro", feature = "orc"))]
 mod container;
 
+use super::times::{TIME_OPTIONS, TextTimes};
 #[cfg(any(feature = "avro", feature = "orc"))]
 pub use container::{BlockCompression, ContainerFormat};
 use fluvial_core::options::Options;
 use fluvial_core::{Error, Result};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// The format of data files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +147,8 @@ pub struct FileOptions {
     /// A file ends with the record batch that brings it to so many bytes, as they are encoded.
     /// Without a target, a partition of a batch is one file for each folder.
     pub file_bytes_target: Option<NonZeroU64>,
+    /// How dates and times are written in JSON and CSV, and in which zone in names of folders.
+    pub times: Arc<TextTimes>,
 }
 
 impl FileOptions {
@@ -157,6 +161,7 @@ impl FileOptions {
             manifests_kept,
             rows_per_file_max: None,
             file_bytes_target: None,
+            times: Arc::default(),
         }
     }
 
@@ -167,6 +172,10 @@ impl FileOptions {
     ///
     /// `Invalid` for a format, a name or a value that is wrong, or not supported yet.
     pub fn parse(format: &str, mut options: Options, partition_by: Vec<String>) -> Result<Self> {
+        let (times, time_names): (_, &[_]) = match format.to_lowercase().as_str() {
+            "json" | "csv" => (TextTimes::take(&mut options)?, &TIME_OPTIONS),
+            _ => (TextTimes::in_zone(&mut options)?, &["timeZone"]),
+        };
         let (format, own): (_, &[_]) = match format.to_lowercase().as_str() {
             "parquet" => (parquet(&mut options)?, &[]),
             "json" => (json(&mut options)?, &["ignoreNullFields"]),
@@ -195,8 +204,9 @@ impl FileOptions {
         let rows_per_file_max = options.take_positive("maxRecordsPerFile")?;
         let file_bytes_target = options.take_bytes("targetFileSize")?;
         options.refuse(&["retention"])?;
-        options.finish(&[own, &ALL_OPTIONS].concat())?;
-        Ok(Self { partition_by, rows_per_file_max, file_bytes_target, ..Self::new(format) })
+        options.finish(&[own, time_names, &ALL_OPTIONS].concat())?;
+        let times = Arc::new(times);
+        Ok(Self { partition_by, rows_per_file_max, file_bytes_target, times, ..Self::new(format) })
     }
 }
 
@@ -219,30 +229,14 @@ fn parquet(options: &mut Options) -> Result<FileFormat> {
 
 fn json(options: &mut Options) -> Result<FileFormat> {
     let compression = TextCompression::take(options)?;
-    options.refuse(&[
-        "dateFormat",
-        "timestampFormat",
-        "timestampNTZFormat",
-        "encoding",
-        "lineSep",
-    ])?;
+    options.refuse(&["encoding", "lineSep"])?;
     let ignore_nulls = options.take_bool("ignoreNullFields")?.unwrap_or(true);
     Ok(FileFormat::Json { ignore_nulls, compression })
 }
 
 fn csv(options: &mut Options) -> Result<FileFormat> {
     let compression = TextCompression::take(options)?;
-    options.refuse(&[
-        "quote",
-        "escape",
-        "nullValue",
-        "emptyValue",
-        "dateFormat",
-        "timestampFormat",
-        "timestampNTZFormat",
-        "encoding",
-        "lineSep",
-    ])?;
+    options.refuse(&["quote", "escape", "nullValue", "emptyValue", "encoding", "lineSep"])?;
     let header = options.take_bool("header")?.unwrap_or(false);
     let one = |text: &str| match text.as_bytes() {
         [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Some(*byte),

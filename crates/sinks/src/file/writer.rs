@@ -98,7 +98,7 @@ impl FileWriter {
         let name =
             format!("part-{partition:05}-{}-{batch}-c{sequence:03}{extension}", job.spec.query);
         let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-        let encoder = Encoder::new(format, &job.file_schema)?;
+        let encoder = Encoder::new(format, &job.options.times, &job.file_schema)?;
         let upload = Upload::new(job.store.clone(), job.layout.resolve(&staged));
         Ok(OpenFile { encoder, upload, sequence, staged, path, rows: 0 })
     }
@@ -127,7 +127,7 @@ impl FileWriter {
 
     async fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
         let job = self.job.clone();
-        for (folder, rows) in job.partitioning.split(rows)? {
+        for (folder, rows) in job.partitioning.split(rows, &job.options.times)? {
             let mut at = 0;
             while at < rows.num_rows() {
                 let mut file = match self.open.remove(&folder) {

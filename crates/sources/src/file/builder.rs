@@ -15,6 +15,8 @@ use super::read::FileReader;
 use super::schema_log::SchemaLog;
 use super::{FileSource, Inner, listing, names, partition};
 use crate::format::{FileDecoder, FileFormat};
+use crate::text::pattern::Times;
+use crate::text::zone::Zone;
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 pub(super) use columns::nullable;
 use columns::{Known, chosen};
@@ -185,7 +187,11 @@ impl FileSourceBuilder {
             }
             None => None,
         };
-        let known = [options.names(), decoder.option_names()].concat();
+        let zone = match &decoder {
+            FileDecoder::Json(..) | FileDecoder::Csv(..) => decoder.times().zone,
+            FileDecoder::Columns(_) | FileDecoder::Text(..) => Zone::take(&mut self.options)?,
+        };
+        let known = [options.names(), decoder.option_names(), vec!["timeZone"]].concat();
         std::mem::take(&mut self.options).finish(&known)?;
         let notifications = self.checked_notifications(&options)?;
         let given = self.schema.is_some() && self.versions.is_none();
@@ -243,6 +249,7 @@ impl FileSourceBuilder {
             skip_changed: options.auto.as_ref().is_some_and(|auto| auto.overwrites),
             bad_records,
             numbered,
+            folder_times: Times::plain(zone),
         };
         let inner = Inner {
             reader,

@@ -84,7 +84,7 @@ impl FileSource {
     /// The files whose names were not taken, where names can be had without their files.
     async fn list_unknown(&self) -> Result<Option<Vec<FileEntry>>> {
         let place = self.place();
-        let plain = place.patterns.is_empty() && self.options.identity() == Identity::Path;
+        let plain = place.patterns.is_empty() && self.options.identity() != Identity::Version;
         let Some(names) = place.names.as_ref().filter(|_| plain) else { return Ok(None) };
         let unknown = |paths: &mut Vec<String>| self.inner.memory().retain_unknown(paths);
         let paths = names::paths(place, &self.options, names.as_ref(), unknown).await?;

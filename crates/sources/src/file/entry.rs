@@ -37,20 +37,30 @@ pub(crate) enum Identity {
     /// Their path: a file is read once, whatever becomes of it.
     #[default]
     Path,
-    /// Also their size and time: a file that is overwritten is another one.
+    /// Their name, in whatever folder they are.
+    Name,
+    /// Their path, size and time: a file that is overwritten is another one.
     Version,
 }
 
 impl Identity {
     pub(crate) fn of(self, file: &FileEntry) -> u128 {
         match self {
-            Self::Path => fingerprint(&file.path),
+            Self::Path | Self::Name => self.of_path(&file.path),
             Self::Version => fingerprint(&format!("{}\n{}\n{}", file.path, file.size, file.mtime)),
+        }
+    }
+
+    /// The same of a path, where that is all that a file is.
+    pub(crate) fn of_path(self, path: &str) -> u128 {
+        match self {
+            Self::Name => fingerprint(path.rsplit('/').next().unwrap_or(path)),
+            Self::Path | Self::Version => fingerprint(path),
         }
     }
 }
 
-/// What is remembered of a path.
+/// What is remembered of a text.
 pub(crate) fn fingerprint(path: &str) -> u128 {
     xxh3_128(path.as_bytes())
 }

@@ -8,13 +8,15 @@ use super::schema_log::{SchemaLog, SchemaVersion};
 use crate::format::FileDecoder;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use fluvial_core::ddl::{array_of, map_of, parse_type};
-use fluvial_core::{Error, Result};
+use fluvial_core::{Error, NameCase, Result};
 use std::sync::Arc;
 
 /// How the schema of a source grows.
 #[derive(Debug, Clone)]
 pub(crate) struct Evolve {
     pub(crate) log: SchemaLog,
+    /// The columns of files as the query reads them.
+    pub(crate) read: Schema,
     pub(crate) hints: Option<String>,
     /// Whether columns of JSON have types; else all are texts.
     pub(crate) types: bool,
@@ -43,8 +45,8 @@ pub(crate) fn sample(files: &[FileEntry]) -> Vec<FileEntry> {
 }
 
 impl Evolve {
-    /// Adds the columns of `files`, and those of `unknown` that are still missing then, to the
-    /// newest version; the answer says what to do.
+    /// Adds the columns of `files` to the newest version; the answer says what to do after
+    /// `cause`, a column that the query has not.
     pub(crate) async fn grow(
         &self,
         place: &FilePlace,
@@ -76,7 +78,8 @@ impl Evolve {
         }
     }
 
-    /// Whether the schema has more columns or wider types now than the one of the query.
+    /// Whether the schema has more columns or wider types now than the one of the query. Others
+    /// that read the same batch may have seen to that.
     async fn try_grow(
         &self,
         place: &FilePlace,
@@ -90,13 +93,16 @@ impl Evolve {
                 "the versions of the schema are gone from schemaLocation",
             ));
         };
-        let grown = grown(&schema, &found, self.widens);
-        // Another run may have written the very version: then it is as good as ours.
-        Ok(grown != schema && {
-            let next = SchemaVersion { number: number + 1, schema: grown, partitions };
+        let next = grown(&schema, &found, self.widens);
+        // What the query reads may have more: columns of folders, and the one for the rest.
+        let read = grown(&self.read, &self.read, self.widens);
+        let helps = grown(&read, &next, self.widens) != read;
+        if next != schema {
+            // Another run may have written the very version: then it is as good as ours.
+            let next = SchemaVersion { number: number + 1, schema: next, partitions };
             self.log.put(&next).await?;
-            true
-        })
+        }
+        Ok(helps)
     }
 }
 
@@ -147,7 +153,7 @@ pub(crate) fn corrected(
 }
 
 fn is_same(a: &str, b: &str) -> bool {
-    a.to_lowercase() == b.to_lowercase()
+    NameCase::Insensitive.same(a, b)
 }
 
 /// Of names that differ in case the first one, also inside of structures: the others are rescued.

@@ -1,11 +1,11 @@
 //! What the source remembers: which files were taken, as of the newest adopted plan.
 
 use super::backlog::Backlog;
-use super::entry::{Entry, FileEntry, Identity, PartRef, fingerprint};
+use super::entry::{Entry, FileEntry, Identity, PartRef};
 use super::order::{Admission, Order};
 use super::seen::Seen;
 use fluvial_core::{Error, LogRef, ReadLimit, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The newest adopted entry, and all that follows from it.
@@ -110,13 +110,17 @@ impl Memory {
         choice.order.sort(&mut files);
         // The same file by two ways, through overlapping patterns.
         files.dedup_by(|a, b| a.path == b.path);
+        if self.identity == Identity::Name {
+            let mut names = BTreeSet::new();
+            files.retain(|file| names.insert(self.identity.of(file)));
+        }
         let backlog = Backlog::of(&files);
         Listing { files, next: 0, backlog }
     }
 
     /// Leaves the paths that were not taken, where a path is all that a file is.
     pub(crate) fn retain_unknown(&self, paths: &mut Vec<String>) {
-        paths.retain(|path| !self.taken.contains(fingerprint(path)));
+        paths.retain(|path| !self.taken.contains(self.identity.of_path(path)));
     }
 
     /// Leaves the files that were not taken.

@@ -50,11 +50,13 @@ pub(crate) fn value(
     range: &Range<u64>,
     numbered: bool,
 ) -> Result<ArrayRef> {
-    let name = file.path.rsplit('/').next().unwrap_or_default();
+    // The name is escaped like the path that it is the end of: as in Spark.
+    let url = place.url(&file.path);
+    let name = url.rsplit('/').next().unwrap_or_default().to_owned();
     let number = |value: u64| -> ArrayRef { Arc::new(Int64Array::from(vec![value as i64])) };
     let modified = TimestampMicrosecondArray::from(vec![file.mtime.saturating_mul(1000)]);
     let mut values: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from(vec![place.url(&file.path)])),
+        Arc::new(StringArray::from(vec![url])),
         Arc::new(StringArray::from(vec![name])),
         number(file.size),
         number(range.start),

@@ -29,6 +29,8 @@ pub(crate) struct FileOptions {
     pub(crate) ignore_corrupt: bool,
     /// Where malformed records are put aside.
     pub(crate) bad_records: Option<String>,
+    /// Files of one name are the same, in whatever folder they are.
+    pub(crate) name_only: bool,
     /// What Auto Loader has beyond this.
     pub(crate) auto: Option<AutoOptions>,
 }
@@ -55,11 +57,11 @@ pub(crate) const FILE_OPTIONS: &[&str] = &[
     "ignoreMissingFiles",
     "ignoreCorruptFiles",
     "badRecordsPath",
+    "fileNameOnly",
 ];
 
 /// Spark's that we do not have yet.
-const REFUSED: &[&str] =
-    &["fileNameOnly", "maxCachedFiles", "discardCachedInputRatio", "basePath", "mergeSchema"];
+const REFUSED: &[&str] = &["maxCachedFiles", "discardCachedInputRatio", "basePath", "mergeSchema"];
 
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
@@ -98,7 +100,7 @@ impl FileOptions {
     ///
     /// `Invalid`, naming the option.
     pub(crate) fn take_auto(options: &mut Options, place: &FilePlace) -> Result<Self> {
-        options.refuse(&["latestFirst", "maxFileAge"])?;
+        options.refuse(&["fileNameOnly", "latestFirst", "maxFileAge"])?;
         let limit = AutoOptions::take_limit(options)?;
         let clean = AutoOptions::take_clean(options, place)?;
         let retention_given = options.peek("cleanSource.retentionDuration").is_some();
@@ -129,6 +131,7 @@ impl FileOptions {
             ignore_missing: options.take_bool("ignoreMissingFiles")?.unwrap_or(false),
             ignore_corrupt: options.take_bool("ignoreCorruptFiles")?.unwrap_or(false),
             bad_records: options.take("badRecordsPath"),
+            name_only: options.take_bool("fileNameOnly")?.unwrap_or(false),
             auto: None,
         })
     }
@@ -139,7 +142,10 @@ impl FileOptions {
             None => FILE_OPTIONS.to_vec(),
             Some(_) => {
                 let own = |name: &&str| {
-                    !matches!(*name, "latestFirst" | "maxFileAge" | "sourceArchiveDir")
+                    !matches!(
+                        *name,
+                        "fileNameOnly" | "latestFirst" | "maxFileAge" | "sourceArchiveDir"
+                    )
                 };
                 FILE_OPTIONS
                     .iter()
@@ -166,6 +172,7 @@ impl FileOptions {
     pub(crate) fn identity(&self) -> Identity {
         match &self.auto {
             Some(auto) if auto.overwrites => Identity::Version,
+            _ if self.name_only => Identity::Name,
             _ => Identity::Path,
         }
     }
@@ -248,7 +255,7 @@ mod tests {
             (&[("cleanSource", "archive")], "sourceArchiveDir"),
             (&[("modifiedAfter", "2026-01-01")], "not allowed in file stream sources"),
             (&[("maxFilesPerTrigger", "1"), ("maxBytesPerTrigger", "1")], "exclude each other"),
-            (&[("fileNameOnly", "true")], "not supported yet"),
+            (&[("basePath", "/in")], "not supported yet"),
             (&[("cleanSource", "archive"), ("sourceArchiveDir", "/in/old")], "outside"),
             (&[("cleanSource", "archive"), ("sourceArchiveDir", "/in")], "outside"),
         ] {

@@ -2,10 +2,12 @@
 
 use crate::column::Column;
 use crate::text::pattern::Times;
+use crate::text::timestamp::Reading;
+use crate::text::zone::Zone;
 use crate::text::{self, date};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field};
-use fluvial_core::{Error, Result};
+use fluvial_core::{Error, Result, ddl};
 use std::collections::BTreeMap;
 
 /// What a folder is named whose value is null.
@@ -69,7 +71,8 @@ pub(crate) fn value_of(
 }
 
 /// Types for the folders of `files`, from all their values: the narrowest of INT, BIGINT,
-/// DOUBLE, DATE and STRING that prints every value as it is written.
+/// DOUBLE, DATE, TIMESTAMP and STRING that prints every value as it is written; a whole number beside
+/// fractions is one of them.
 pub(crate) fn infer<'a>(root: &str, files: impl Iterator<Item = &'a str>) -> Vec<Field> {
     let mut order: Vec<String> = Vec::new();
     let mut types: BTreeMap<String, Option<DataType>> = BTreeMap::new();
@@ -100,19 +103,57 @@ fn type_of(value: &str) -> DataType {
         DataType::Int32
     } else if value.parse::<i64>().is_ok_and(|n| n.to_string() == value) {
         DataType::Int64
-    } else if value.contains('.') && value.parse::<f64>().is_ok_and(|n| n.to_string() == value) {
+    } else if value.parse().is_ok_and(|number| is_written_so(number, value)) {
         DataType::Float64
     } else if value.len() == 10 && date::parse(value.as_bytes()).is_some() {
         DataType::Date32
+    } else if is_time(value) {
+        ddl::timestamp()
     } else {
         DataType::Utf8
     }
+}
+
+/// Whether a text is a time as it is printed: `2026-01-01 10:00:00.5`.
+fn is_time(text: &str) -> bool {
+    let Some((seconds, fraction)) = text.split_at_checked(19) else { return false };
+    let printed = fraction.is_empty()
+        || (fraction.starts_with('.') && fraction.len() <= 7 && !fraction.ends_with(['.', '0']));
+    let shape = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        10 => byte == b' ',
+        13 | 16 => byte == b':',
+        _ => byte.is_ascii_digit(),
+    };
+    printed
+        && seconds.bytes().enumerate().all(shape)
+        && Reading::Instant(Zone::UTC).parse(text.as_bytes()).is_some()
+}
+
+/// Whether `number` is written as `text`: with a point always, and an exponent where it is large.
+fn is_written_so(number: f64, text: &str) -> bool {
+    if text.contains('E') {
+        let shown = format!("{number:E}");
+        return match shown.split_once('E') {
+            Some((digits, exponent)) if !digits.contains('.') => {
+                text == format!("{digits}.0E{exponent}")
+            }
+            _ => text == shown,
+        };
+    }
+    text.contains('.') && text == format!("{number:?}")
 }
 
 fn wider(a: DataType, b: DataType) -> DataType {
     match (&a, &b) {
         _ if a == b => a,
         (DataType::Int32, DataType::Int64) | (DataType::Int64, DataType::Int32) => DataType::Int64,
+        // A BIGINT has more digits than a DOUBLE: with those it is a text, as in Spark.
+        (DataType::Int32, DataType::Float64) | (DataType::Float64, DataType::Int32) => {
+            DataType::Float64
+        }
+        (DataType::Date32, DataType::Timestamp(..)) => b,
+        (DataType::Timestamp(..), DataType::Date32) => a,
         _ => DataType::Utf8,
     }
 }
@@ -146,6 +187,15 @@ mod tests {
         assert_eq!(inferred(&["2018-02-15"]), DataType::Date32);
         assert_eq!(inferred(&["2018-02-15AAA"]), DataType::Utf8);
         assert_eq!(inferred(&["1.5", "x"]), DataType::Utf8);
+        assert_eq!(inferred(&["1.0", "-0.5", "1.0E10", "1.5E-7"]), DataType::Float64);
+        assert_eq!(inferred(&["1.50"]), DataType::Utf8);
+        assert_eq!(inferred(&["1.0E9", "2"]), DataType::Float64);
+        assert_eq!(inferred(&["1.5", "3000000000"]), DataType::Utf8);
+        assert_eq!(inferred(&["NaN"]), DataType::Utf8);
+        assert_eq!(inferred(&["2026-01-01 10%3A00%3A00", "2026-01-02"]), ddl::timestamp());
+        assert_eq!(inferred(&["2026-01-01 10%3A00%3A00.5"]), ddl::timestamp());
+        assert_eq!(inferred(&["2026-01-01 10%3A00%3A00.50"]), DataType::Utf8);
+        assert_eq!(inferred(&["2026-01-01 10%3A61%3A00"]), DataType::Utf8);
         assert_eq!(inferred(&[NULL]), DataType::Utf8);
         assert_eq!(inferred(&["7", NULL]), DataType::Int32);
     }

@@ -8,6 +8,7 @@ use super::partition;
 use super::place::FilePlace;
 use crate::BATCH_ROWS;
 use crate::format::FileDecoder;
+use crate::text::pattern::Times;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow::compute::{BatchCoalescer, take};
 use arrow::datatypes::{FieldRef, SchemaRef};
@@ -32,6 +33,8 @@ pub(crate) struct FileReader {
     pub(crate) bad_records: Option<BadRecords>,
     /// Whether `_metadata` has the number of the row.
     pub(crate) numbered: bool,
+    /// How times are written in the names of folders.
+    pub(crate) folder_times: Times,
 }
 
 /// Where a column of the result comes from.
@@ -106,7 +109,7 @@ impl FileReader {
             match folder {
                 Some((_, value)) => {
                     let place = self.place.show(&file.path);
-                    partition::value_of(field, value.as_deref(), &place, self.decoder.times())
+                    partition::value_of(field, value.as_deref(), &place, &self.folder_times)
                         .map(Some)
                 }
                 None if self.partitions.contains(field.name()) => {

@@ -5,7 +5,7 @@ mod rescue;
 
 use super::unknown::unknown_columns;
 use crate::file::PlannedFile;
-use adapt::{Misfit, adapt};
+use adapt::{Adapting, Misfit, adapt};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use fluvial_core::{Error, NameCase, Result, RowStream};
@@ -129,8 +129,9 @@ impl Wanted {
         let part = |(column, wanted)| at(column).map(|at| (found[column].clone(), at, wanted));
         let parts = parts.into_iter().filter_map(part).collect();
         let misfit = if self.how.rescued.is_some() { Misfit::Null } else { Misfit::Refused };
+        let how = Adapting { misfit, case: self.how.case };
         let (mismatch, place) = (self.how.mismatch(), place.to_owned());
-        Ok(Located { roots, sources, schema: self.schema, mismatch, place, misfit, rescued, parts })
+        Ok(Located { roots, sources, schema: self.schema, mismatch, place, how, rescued, parts })
     }
 
     /// The columns of a file of which something has to be rescued, and the types that are wanted.
@@ -140,8 +141,8 @@ impl Wanted {
         let part = |column: usize| {
             let at = columns.iter().position(|at| *at == Some(column));
             let wanted = at.map(|at| known[at].data_type().clone());
-            let whole =
-                wanted.as_ref().is_some_and(|w| rescue::takes(found[column].data_type(), w));
+            let takes = |w: &DataType| rescue::takes(found[column].data_type(), w, self.how.case);
+            let whole = wanted.as_ref().is_some_and(takes);
             (!whole).then_some((column, wanted))
         };
         Ok((0..found.len()).filter_map(part).collect())
@@ -149,13 +150,19 @@ impl Wanted {
 
     fn refuse_unknown(&self, found: &Fields, place: &str) -> Result<()> {
         let mut names = Vec::new();
+        // A schema never grows by a name in another case: such a column is rescued, if it can be.
+        let case = match self.how.rescued {
+            Some(_) => NameCase::Insensitive,
+            None => self.how.case,
+        };
         for field in found {
-            let same = |known: &&FieldRef| known.name().eq_ignore_ascii_case(field.name());
-            match self.all.iter().find(same) {
-                Some(known) => {
-                    rescue::unknown(field.data_type(), known.data_type(), field.name(), &mut names)
+            let name = field.name();
+            match adapt::position(&self.all, name, case) {
+                Some(at) => {
+                    let known = self.all[at].data_type();
+                    rescue::unknown(field.data_type(), known, name, case, &mut names);
                 }
-                None => names.push(field.name().clone()),
+                None => names.push(name.clone()),
             }
         }
         if names.is_empty() {
@@ -174,7 +181,7 @@ pub(crate) struct Located {
     schema: SchemaRef,
     mismatch: &'static str,
     place: String,
-    misfit: Misfit,
+    how: Adapting,
     /// Which of the wanted columns takes what no other does.
     rescued: Option<usize>,
     /// What it takes something of: a column of the file, which of `roots` it is, and its type in
@@ -193,10 +200,11 @@ impl Located {
         let columns = self.sources.iter().zip(self.schema.fields()).enumerate();
         let columns = columns.map(|(i, (source, field))| -> Result<ArrayRef> {
             match source {
-                Some(column) => adapt(batch.column(*column), field.data_type(), self.misfit)
-                    .map_err(|e| {
+                Some(column) => {
+                    adapt(batch.column(*column), field.data_type(), self.how).map_err(|e| {
                         e.at(format!("column `{}`", field.name())).with_condition(self.mismatch)
-                    }),
+                    })
+                }
                 None if self.rescued == Some(i) => self.rescue(batch),
                 None => Ok(new_null_array(field.data_type(), rows)),
             }
@@ -209,7 +217,7 @@ impl Located {
     fn rescue(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         let mut parts = Vec::with_capacity(self.parts.len());
         for (field, at, wanted) in &self.parts {
-            if let Some(rest) = rescue::rest(batch.column(*at), wanted.as_ref())? {
+            if let Some(rest) = rescue::rest(batch.column(*at), wanted.as_ref(), self.how.case)? {
                 let data_type = rest.data_type().clone();
                 parts.push((Arc::new(Field::new(field.name(), data_type, true)), rest));
             }

@@ -18,6 +18,7 @@ use super::mode::{CORRUPT_RECORD, Mode, malformed};
 use super::unknown::{Unknown, unknown_columns};
 use crate::column::{self, Bytes, Column};
 use crate::format::separated::take_separator;
+use crate::text::locale;
 use crate::text::pattern::Times;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
@@ -77,15 +78,17 @@ pub(crate) const JSON_OPTIONS: &[&str] = &[
     "allowBackslashEscapingAnyCharacter",
     "allowUnquotedControlChars",
     "allowNonNumericNumbers",
+    "locale",
 ];
 
 /// Spark's that we do not have yet.
 pub(crate) const JSON_REFUSED: &[&str] =
-    &["locale", "samplingRatio", "useUnsafeRow", "inferTimestamp", "enableDateTimeParsingFallback"];
+    &["samplingRatio", "useUnsafeRow", "inferTimestamp", "enableDateTimeParsingFallback"];
 
 impl JsonOptions {
     pub(crate) fn take(options: &mut Options) -> Result<Self> {
         options.refuse(JSON_REFUSED)?;
+        locale::take(options)?;
         let corrupt = options.take("columnNameOfCorruptRecord");
         let corrupt = corrupt.unwrap_or_else(|| CORRUPT_RECORD.into());
         let mut is = |name| options.take_bool(name).map(|found| found.unwrap_or(false));

@@ -198,7 +198,7 @@ fn the_metadata_column_names_the_file() {
     assert_eq!(
         query.batch().unwrap().unwrap(),
         ["value=1 _metadata={file_path: \
-        sim:///in/a%20b.json, file_name: a b.json, file_size: 13, file_block_start: 0, \
+        sim:///in/a%20b.json, file_name: a%20b.json, file_size: 13, file_block_start: 0, \
         file_block_length: 13, file_modification_time: 2023-11-14T22:13:20Z}"]
     );
 }

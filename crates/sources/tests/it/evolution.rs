@@ -181,3 +181,39 @@ fn nothing_is_lost_in_mid_stream_and_nobody_has_to_help() {
     );
     assert_eq!(disk.paths_under("bad/").len(), 1);
 }
+
+/// Names are compared as the schema's growth compares them: not letter by letter of ASCII.
+#[test]
+fn a_column_of_parquet_in_another_case_is_no_new_one() {
+    let disk = Disk::new();
+    let inner = |columns: Vec<(&str, ArrayRef)>| -> ArrayRef {
+        Arc::new(StructArray::try_from(columns).unwrap())
+    };
+    let first = vec![("é", ints(&[1])), ("s", inner(vec![("ö", ints(&[1]))]))];
+    parquet(&disk, "1", 1, first);
+    let spec = Spec::auto().format(FileFormat::Parquet).option("maxFilesPerTrigger", "1");
+    let mut query = Query::start(&disk, &spec).unwrap();
+    parquet(&disk, "2", 2, vec![("É", ints(&[2])), ("S", inner(vec![("Ö", ints(&[3]))]))]);
+    let (rows, starts) = run(&mut query, &spec);
+    assert_eq!((rows, starts), (vec!["é=1 s={ö: 1}".into(), "é=2 s={ö: 3}".into()], 0));
+}
+
+/// Each of several splits meets the new column; the first one adds it.
+#[test]
+fn all_parts_of_a_batch_say_that_the_schema_has_grown() {
+    let disk = Disk::new();
+    put(&disk, "1", &["{\"a\":1}"], 1);
+    let spec = Spec::auto();
+    let mut query = Query::start(&disk, &spec).unwrap();
+    assert_eq!(query.batch().unwrap().unwrap(), ["a=1"]);
+    put(&disk, "2", &["{\"a\":2,\"b\":3}"], 2);
+    let range = query.plan(None).unwrap().unwrap();
+    query.adopt(range.clone()).unwrap();
+    for part in ["first", "second"] {
+        let error = query.read(&range).unwrap_err();
+        let condition = Some("UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE");
+        assert_eq!(error.condition(), condition, "{part}: {error}");
+    }
+    query.restart(&spec).unwrap();
+    assert_eq!(query.read(&range).unwrap(), ["a=2 b=3"]);
+}

@@ -46,7 +46,7 @@ fn names_may_have_any_character() {
     put("in/p=c%2Fd/y#1.json", 42);
     put("in/p=e/z[1]{2}*?.json", 43);
     let table = read(folder.path(), "/in", "value BIGINT, p STRING");
-    for part in ["41", "42", "43", "| a b |", "| c/d |", "x %20+é.json", "x%20%2520+%C3%A9.json"] {
+    for part in ["41", "42", "43", "| a b |", "| c/d |", "file_name: x%20%2520+%C3%A9.json,"] {
         assert!(table.contains(part), "{part} in\n{table}");
     }
     let table = read(folder.path(), "/in/p=c%2Fd/y#?.json", "value BIGINT");

@@ -1,9 +1,10 @@
 //! Rows as text: JSON, CSV and lines.
 
+use super::cast_rows;
 use super::compress::Compressor;
-use super::{cast_rows, utc_rows};
 use crate::file::json::SparkForms;
 use crate::file::options::TextCompression;
+use crate::file::times::TextTimes;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::csv::{self, QuoteStyle};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -22,15 +23,20 @@ pub(crate) struct TextEncoder {
 
 /// What a row of text looks like.
 enum Form {
-    Json { explicit_nulls: bool },
-    Csv { header: bool, delimiter: u8, quotes: QuoteStyle },
+    Json { explicit_nulls: bool, times: Arc<TextTimes> },
+    Csv { header: bool, delimiter: u8, quotes: QuoteStyle, times: Arc<TextTimes> },
     Lines,
 }
 
 impl TextEncoder {
     /// JSON objects, one a line.
-    pub(crate) fn json(ignore_nulls: bool, compression: TextCompression) -> Result<Self> {
-        Self::new(Form::Json { explicit_nulls: !ignore_nulls }, compression)
+    pub(crate) fn json(
+        ignore_nulls: bool,
+        times: &Arc<TextTimes>,
+        compression: TextCompression,
+    ) -> Result<Self> {
+        let form = Form::Json { explicit_nulls: !ignore_nulls, times: Arc::clone(times) };
+        Self::new(form, compression)
     }
 
     /// Separated values of columns of `schema`.
@@ -43,11 +49,12 @@ impl TextEncoder {
         header: bool,
         delimiter: u8,
         quote_all: bool,
+        times: &Arc<TextTimes>,
         compression: TextCompression,
     ) -> Result<Self> {
         refuse_nested(schema)?;
         let quotes = if quote_all { QuoteStyle::Always } else { QuoteStyle::Necessary };
-        Self::new(Form::Csv { header, delimiter, quotes }, compression)
+        Self::new(Form::Csv { header, delimiter, quotes, times: Arc::clone(times) }, compression)
     }
 
     /// The values of the one column of `schema`, one a line.
@@ -67,22 +74,20 @@ impl TextEncoder {
     /// Encodes rows.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         match &self.form {
-            Form::Json { explicit_nulls } => {
+            Form::Json { explicit_nulls, times } => {
                 let mut writer: LineDelimitedWriter<_> = WriterBuilder::new()
                     .with_explicit_nulls(*explicit_nulls)
-                    .with_encoder_factory(Arc::new(SparkForms))
+                    .with_encoder_factory(Arc::new(SparkForms(Arc::clone(times))))
                     .build(&mut self.bytes);
                 writer.write(rows)?;
             }
-            Form::Csv { header, delimiter, quotes } => {
+            Form::Csv { header, delimiter, quotes, times } => {
                 let mut writer = csv::WriterBuilder::new()
                     .with_header(*header && !self.started)
                     .with_delimiter(*delimiter)
                     .with_quote_style(*quotes)
-                    .with_timestamp_format("%Y-%m-%dT%H:%M:%S%.6f".into())
-                    .with_timestamp_tz_format("%Y-%m-%dT%H:%M:%S%.6fZ".into())
                     .build(&mut self.bytes);
-                writer.write(&utc_rows(rows)?)?;
+                writer.write(&times.text_rows(rows)?)?;
             }
             Form::Lines => lines(rows, &mut self.bytes)?,
         }

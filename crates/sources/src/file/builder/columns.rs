@@ -46,7 +46,7 @@ impl FileSourceBuilder {
                 };
                 let mode = auto.mode(known.given);
                 let (types, widens) = (auto.infer_types, mode == Evolution::AddAndWiden);
-                let evolve = Evolve { log, hints, types, widens };
+                let evolve = Evolve { log, read: schema.clone(), hints, types, widens };
                 Ok((schema, mode.grows().then_some(evolve)))
             }
             (_, auto) => {

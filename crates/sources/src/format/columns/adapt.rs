@@ -1,14 +1,14 @@
 //! Columns as a file has them, to the types that a schema asks for.
 //!
 //! Only what keeps every value is done: wider numbers, other encodings of the same thing. A
-//! structure takes its fields by name.
+//! structure takes its fields by name, as the columns of a file are found.
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, Fields, TimeUnit};
 use arrow::util::display::FormatOptions;
 use fluvial_core::ddl::ddl_name;
-use fluvial_core::{Error, Result};
+use fluvial_core::{Error, NameCase, Result};
 use std::sync::Arc;
 
 /// What becomes of values that could change.
@@ -20,22 +20,36 @@ pub(super) enum Misfit {
     Null,
 }
 
+/// How columns are made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Adapting {
+    pub(super) misfit: Misfit,
+    pub(super) case: NameCase,
+}
+
+/// Which field of a structure has a name: the same one, or if case does not matter, the first that
+/// differs in case only.
+pub(super) fn position(found: &Fields, name: &str, case: NameCase) -> Option<usize> {
+    let exact = found.iter().position(|field| field.name() == name);
+    exact.or_else(|| found.iter().position(|field| case.same(field.name(), name)))
+}
+
 /// Whether [`adapt`] keeps every value.
-pub(super) fn fits(found: &DataType, wanted: &DataType) -> bool {
+pub(super) fn fits(found: &DataType, wanted: &DataType, case: NameCase) -> bool {
     match (found, wanted) {
         _ if found == wanted => true,
         (DataType::Struct(found), DataType::Struct(wanted)) => wanted.iter().all(|field| {
-            let same = found.iter().find(|f| f.name() == field.name());
-            same.is_none_or(|same| fits(same.data_type(), field.data_type()))
+            let same = position(found, field.name(), case);
+            same.is_none_or(|same| fits(found[same].data_type(), field.data_type(), case))
         }),
         (DataType::List(found), DataType::List(wanted)) => {
-            fits(found.data_type(), wanted.data_type())
+            fits(found.data_type(), wanted.data_type(), case)
         }
         (DataType::Map(found, _), DataType::Map(wanted, _)) => {
             match (found.data_type(), wanted.data_type()) {
                 (DataType::Struct(found), DataType::Struct(wanted)) => {
                     let mut pairs = found.iter().zip(wanted);
-                    pairs.all(|(found, wanted)| fits(found.data_type(), wanted.data_type()))
+                    pairs.all(|(found, wanted)| fits(found.data_type(), wanted.data_type(), case))
                 }
                 _ => false,
             }
@@ -49,32 +63,32 @@ pub(super) fn fits(found: &DataType, wanted: &DataType) -> bool {
 /// # Errors
 ///
 /// `Invalid` if some value could change, and that is refused.
-pub(super) fn adapt(array: &ArrayRef, wanted: &DataType, misfit: Misfit) -> Result<ArrayRef> {
+pub(super) fn adapt(array: &ArrayRef, wanted: &DataType, how: Adapting) -> Result<ArrayRef> {
     if array.data_type() == wanted {
         return Ok(array.clone());
     }
     match (array.data_type(), wanted) {
         (DataType::Struct(_), DataType::Struct(fields)) => {
-            structure(array.as_struct(), fields, misfit)
+            structure(array.as_struct(), fields, how)
         }
         (DataType::List(_), DataType::List(item)) => {
             let list = array.as_list::<i32>();
-            let items = adapt(list.values(), item.data_type(), misfit)?;
+            let items = adapt(list.values(), item.data_type(), how)?;
             let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
             Ok(Arc::new(ListArray::try_new(item.clone(), offsets, items, nulls)?))
         }
         // A key cannot be null.
         (DataType::Map(..), DataType::Map(..))
-            if misfit == Misfit::Null && !fits(array.data_type(), wanted) =>
+            if how.misfit == Misfit::Null && !fits(array.data_type(), wanted, how.case) =>
         {
             Ok(new_null_array(wanted, array.len()))
         }
-        (DataType::Map(..), DataType::Map(entries, _)) => map(array.as_map(), entries, misfit),
+        (DataType::Map(..), DataType::Map(entries, _)) => map(array.as_map(), entries, how),
         (found, wanted) if keeps_values(found, wanted) => {
             let options = CastOptions { safe: false, format_options: FormatOptions::default() };
             Ok(cast_with_options(array, wanted, &options)?)
         }
-        (_, wanted) if misfit == Misfit::Null => Ok(new_null_array(wanted, array.len())),
+        (_, wanted) if how.misfit == Misfit::Null => Ok(new_null_array(wanted, array.len())),
         (found, wanted) => Err(mismatch(found, wanted)),
     }
 }
@@ -87,10 +101,10 @@ fn mismatch(found: &DataType, wanted: &DataType) -> Error {
     ))
 }
 
-fn structure(array: &StructArray, wanted: &Fields, misfit: Misfit) -> Result<ArrayRef> {
-    let column = |field: &FieldRef| match array.column_by_name(field.name()) {
-        Some(column) => {
-            let adapted = adapt(column, field.data_type(), misfit);
+fn structure(array: &StructArray, wanted: &Fields, how: Adapting) -> Result<ArrayRef> {
+    let column = |field: &FieldRef| match position(array.fields(), field.name(), how.case) {
+        Some(found) => {
+            let adapted = adapt(array.column(found), field.data_type(), how);
             adapted.map_err(|e| e.at(format!("field `{}`", field.name())))
         }
         None => Ok(new_null_array(field.data_type(), array.len())),
@@ -101,13 +115,13 @@ fn structure(array: &StructArray, wanted: &Fields, misfit: Misfit) -> Result<Arr
     Ok(Arc::new(made))
 }
 
-fn map(array: &MapArray, wanted: &FieldRef, misfit: Misfit) -> Result<ArrayRef> {
+fn map(array: &MapArray, wanted: &FieldRef, how: Adapting) -> Result<ArrayRef> {
     let DataType::Struct(fields) = wanted.data_type() else {
         return Err(mismatch(array.data_type(), wanted.data_type()));
     };
     // Writers name keys and values as they like: their order tells.
     let columns = array.entries().columns().iter().zip(fields);
-    let columns = columns.map(|(column, field)| adapt(column, field.data_type(), misfit));
+    let columns = columns.map(|(column, field)| adapt(column, field.data_type(), how));
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let entries = StructArray::try_new(fields.clone(), columns, None)?;
     let (offsets, nulls) = (array.offsets().clone(), array.nulls().cloned());
@@ -164,10 +178,12 @@ mod tests {
     use arrow::array::{
         Int32Array, LargeStringArray, StringArray, TimestampNanosecondArray, UInt32Array,
     };
+    use arrow::datatypes::Field;
     use fluvial_core::ddl::parse_type;
 
     fn shown(array: ArrayRef, wanted: &str) -> Result<String> {
-        let adapted = adapt(&array, &parse_type(wanted)?, Misfit::Refused)?;
+        let how = Adapting { misfit: Misfit::Refused, case: NameCase::Insensitive };
+        let adapted = adapt(&array, &parse_type(wanted)?, how)?;
         assert_eq!(adapted.data_type(), &parse_type(wanted)?);
         let cells = (0..adapted.len())
             .map(|i| arrow::util::display::array_value_to_string(&adapted, i).unwrap());
@@ -208,8 +224,22 @@ mod tests {
     #[test]
     fn structures_take_their_fields_by_name() {
         let ints: ArrayRef = Arc::new(Int32Array::from(vec![7]));
-        let found = StructArray::try_from(vec![("b", ints.clone()), ("a", ints)]).unwrap();
-        let shown = shown(Arc::new(found), "STRUCT<a: BIGINT, c: STRING>").unwrap();
-        assert_eq!(shown, "{a: 7, c: }");
+        let found = StructArray::try_from(vec![("b", ints.clone()), ("É", ints)]).unwrap();
+        let shown = shown(Arc::new(found), "STRUCT<é: BIGINT, c: STRING>").unwrap();
+        assert_eq!(shown, "{é: 7, c: }");
+    }
+
+    #[test]
+    fn of_names_that_differ_in_case_the_same_one_is_taken() {
+        let fields = |names: [&str; 2]| -> Fields {
+            names
+                .map(|name| Arc::new(Field::new(name, DataType::Int32, true)))
+                .into_iter()
+                .collect()
+        };
+        let (both, other) = (fields(["A", "a"]), fields(["A", "b"]));
+        assert_eq!(position(&both, "a", NameCase::Insensitive), Some(1));
+        assert_eq!(position(&other, "a", NameCase::Insensitive), Some(0));
+        assert_eq!(position(&other, "a", NameCase::Sensitive), None);
     }
 }

@@ -1,31 +1,40 @@
 //! What no column takes of a file that carries its own schema: `_rescued_data`.
 
+use super::adapt::{fits, position};
 use crate::format::json::{push_member, rescued_text};
 use arrow::array::{Array, ArrayRef, AsArray, StringBuilder, StructArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use arrow::json::writer::{EncoderOptions, make_encoder};
-use fluvial_core::{Error, Result};
+use fluvial_core::{Error, NameCase, Result};
 use std::sync::Arc;
 
 /// The parts of a type that another one has no place for: names, with those of structures before
-/// them.
-pub(super) fn unknown(found: &DataType, wanted: &DataType, path: &str, names: &mut Vec<String>) {
+/// them. With `NameCase::Insensitive`, a name in another case is no new one.
+pub(super) fn unknown(
+    found: &DataType,
+    wanted: &DataType,
+    path: &str,
+    case: NameCase,
+    names: &mut Vec<String>,
+) {
     match (found, wanted) {
         (DataType::Struct(found), DataType::Struct(wanted)) => {
             for field in found {
                 let name = format!("{path}.{}", field.name());
-                match named(wanted, field.name()) {
-                    Some(wanted) => unknown(field.data_type(), wanted.data_type(), &name, names),
+                match position(wanted, field.name(), case) {
+                    Some(at) => {
+                        unknown(field.data_type(), wanted[at].data_type(), &name, case, names);
+                    }
                     None => names.push(name),
                 }
             }
         }
         (DataType::List(found), DataType::List(wanted)) => {
-            unknown(found.data_type(), wanted.data_type(), path, names);
+            unknown(found.data_type(), wanted.data_type(), path, case, names);
         }
         (DataType::Map(found, _), DataType::Map(wanted, _)) => {
             if let (Some(found), Some(wanted)) = (value(found), value(wanted)) {
-                unknown(found.data_type(), wanted.data_type(), path, names);
+                unknown(found.data_type(), wanted.data_type(), path, case, names);
             }
         }
         _ => {}
@@ -39,21 +48,49 @@ fn value(entries: &FieldRef) -> Option<&FieldRef> {
     }
 }
 
-fn named<'a>(fields: &'a Fields, name: &str) -> Option<&'a FieldRef> {
-    fields.iter().find(|field| field.name() == name)
+/// The field that takes the values of the field `at` of a structure. Of several that differ in
+/// case only one is taken.
+fn taker<'a>(
+    found: &Fields,
+    at: usize,
+    wanted: &'a Fields,
+    case: NameCase,
+) -> Option<&'a FieldRef> {
+    wanted.iter().find(|field| position(found, field.name(), case) == Some(at))
 }
 
 /// Whether a column of type `wanted` takes all of a `found`.
-pub(super) fn takes(found: &DataType, wanted: &DataType) -> bool {
-    let mut names = Vec::new();
-    unknown(found, wanted, "", &mut names);
-    names.is_empty() && super::adapt::fits(found, wanted)
+pub(super) fn takes(found: &DataType, wanted: &DataType, case: NameCase) -> bool {
+    has_place(found, wanted, case) && fits(found, wanted, case)
+}
+
+fn has_place(found: &DataType, wanted: &DataType, case: NameCase) -> bool {
+    let below = |found: &FieldRef, wanted: &FieldRef| {
+        has_place(found.data_type(), wanted.data_type(), case)
+    };
+    match (found, wanted) {
+        (DataType::Struct(found), DataType::Struct(wanted)) => (0..found.len()).all(|at| {
+            taker(found, at, wanted, case).is_some_and(|wanted| below(&found[at], wanted))
+        }),
+        (DataType::List(found), DataType::List(wanted)) => below(found, wanted),
+        (DataType::Map(found, _), DataType::Map(wanted, _)) => {
+            match (value(found), value(wanted)) {
+                (Some(found), Some(wanted)) => below(found, wanted),
+                _ => true,
+            }
+        }
+        _ => true,
+    }
 }
 
 /// What a column does not take of `array`: all of it, or some fields of structures.
-pub(super) fn rest(array: &ArrayRef, wanted: Option<&DataType>) -> Result<Option<ArrayRef>> {
+pub(super) fn rest(
+    array: &ArrayRef,
+    wanted: Option<&DataType>,
+    case: NameCase,
+) -> Result<Option<ArrayRef>> {
     let Some(wanted) = wanted else { return Ok(Some(array.clone())) };
-    if takes(array.data_type(), wanted) {
+    if takes(array.data_type(), wanted, case) {
         return Ok(None);
     }
     let (DataType::Struct(_), DataType::Struct(fields)) = (array.data_type(), wanted) else {
@@ -61,9 +98,9 @@ pub(super) fn rest(array: &ArrayRef, wanted: Option<&DataType>) -> Result<Option
     };
     let found = array.as_struct();
     let (mut left, mut columns) = (Vec::new(), Vec::new());
-    for (field, column) in found.fields().iter().zip(found.columns()) {
-        let wanted = named(fields, field.name()).map(|field| field.data_type());
-        if let Some(part) = rest(column, wanted)? {
+    for (at, (field, column)) in found.fields().iter().zip(found.columns()).enumerate() {
+        let wanted = taker(found.fields(), at, fields, case).map(|field| field.data_type());
+        if let Some(part) = rest(column, wanted, case)? {
             left.push(Arc::new(Field::new(field.name(), part.data_type().clone(), true)));
             columns.push(part);
         }

@@ -7,6 +7,7 @@ use crate::column;
 use crate::format::mode::{CORRUPT_RECORD, Mode};
 use crate::format::separated::take_separator;
 use crate::format::unknown::Unknown;
+use crate::text::locale;
 use crate::text::pattern::Times;
 use arrow::datatypes::{DataType, Fields};
 use fluvial_core::{Error, NameCase, Options, Result, ddl};
@@ -105,6 +106,7 @@ pub(crate) const CSV_OPTIONS: &[&str] = &[
     "lineSep",
     "maxColumns",
     "inferSchema",
+    "locale",
 ];
 
 const REFUSED: &[&str] = &[
@@ -113,7 +115,6 @@ const REFUSED: &[&str] = &[
     "maxCharsPerColumn",
     "charToEscapeQuoteEscaping",
     "unescapedQuoteHandling",
-    "locale",
     "preferDate",
 ];
 
@@ -123,6 +124,7 @@ const MAX_COLUMNS: u32 = 20_480;
 impl CsvOptions {
     pub(crate) fn take(options: &mut Options, case: NameCase) -> Result<Self> {
         options.refuse(REFUSED)?;
+        locale::take(options)?;
         let header = options.take_bool("header")?.unwrap_or(false);
         let enforce = options.take_bool("enforceSchema")?;
         let corrupt = options.take("columnNameOfCorruptRecord");

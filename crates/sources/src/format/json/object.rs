@@ -5,6 +5,7 @@ use super::unescape::unescape;
 use super::value::{Outcome, Reader};
 use crate::column::Column;
 use arrow::datatypes::{DataType, Fields};
+use fluvial_core::NameCase;
 use std::collections::BTreeMap;
 
 /// No more keys than this are remembered: an object may be used as a map with endless keys.
@@ -21,7 +22,10 @@ pub(crate) struct Names {
 
 impl Names {
     pub(super) fn same(self, field: &str, key: &str) -> bool {
-        field == key || (self.insensitive && field.to_lowercase() == key.to_lowercase())
+        match self.insensitive {
+            true => NameCase::Insensitive.same(field, key),
+            false => field == key,
+        }
     }
 }
 

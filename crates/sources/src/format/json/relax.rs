@@ -3,7 +3,7 @@
 //! nothing for it.
 
 use super::scan::Syntax;
-use fluvial_core::{Error, Options, Result};
+use fluvial_core::{Options, Result};
 
 /// What differs from the JSON that Spark reads without being asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,27 +14,21 @@ pub(crate) struct Relax {
     leading_zeros: bool,
     any_escape: bool,
     control_characters: bool,
+    no_words_as_numbers: bool,
 }
 
 impl Relax {
     pub(super) fn take(options: &mut Options) -> Result<Self> {
         let mut is = |name, default| options.take_bool(name).map(|found| found.unwrap_or(default));
-        let relax = Self {
+        Ok(Self {
             comments: is("allowComments", false)?,
             unquoted_names: is("allowUnquotedFieldNames", false)?,
             no_single_quotes: !is("allowSingleQuotes", true)?,
             leading_zeros: is("allowNumericLeadingZeros", false)?,
             any_escape: is("allowBackslashEscapingAnyCharacter", false)?,
             control_characters: is("allowUnquotedControlChars", false)?,
-        };
-        if !is("allowNonNumericNumbers", true)? {
-            return Err(Error::invalid(
-                "option 'allowNonNumericNumbers' is not supported yet with the value false: NaN \
-                 and Infinity are numbers",
-            )
-            .with_condition("OPTION_NOT_SUPPORTED"));
-        }
-        Ok(relax)
+            no_words_as_numbers: !is("allowNonNumericNumbers", true)?,
+        })
     }
 
     /// Whether nothing differs.
@@ -96,14 +90,24 @@ impl Rewriter<'_> {
                 return Ok(());
             }
             b'-' | b'0'..=b'9' => {
+                if self.relax.no_words_as_numbers
+                    && self.peek(0) == b'-'
+                    && !self.peek(1).is_ascii_digit()
+                {
+                    return Err(Syntax);
+                }
                 self.number();
                 return Ok(());
             }
             byte if starts_name(byte) => {
+                let start = self.at;
                 while starts_name(self.peek(0)) || self.peek(0).is_ascii_digit() {
                     self.copy();
                 }
-                return Ok(());
+                // `NaN`, `Infinity`, `INF`: all words but the three of JSON.
+                let word = &self.text[start..self.at];
+                let plain = matches!(word, b"true" | b"false" | b"null");
+                return if self.relax.no_words_as_numbers && !plain { Err(Syntax) } else { Ok(()) };
             }
             _ => {}
         }

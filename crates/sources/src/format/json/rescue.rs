@@ -10,6 +10,7 @@ use super::value::{Outcome, Reader};
 use crate::column::Column;
 use crate::text::pattern::Times;
 use arrow::datatypes::{DataType, Fields};
+use fluvial_core::NameCase;
 use std::collections::BTreeSet;
 
 /// What was found beside the columns.
@@ -59,8 +60,7 @@ impl Rescued {
             let field = fields.iter().position(|field| how.names.same(field.name(), &key));
             let kept = match field {
                 None => {
-                    let lower = key.to_lowercase();
-                    let cased = fields.iter().any(|field| field.name().to_lowercase() == lower);
+                    let cased = fields.iter().any(|f| NameCase::Insensitive.same(f.name(), &key));
                     let names = if cased { &mut self.cased } else { &mut self.unknown };
                     names.push(format!("{path}{key}"));
                     Some(String::from_utf8_lossy(value).into_owned())

@@ -274,6 +274,17 @@ fn the_column_of_malformed_records_is_a_text() {
 }
 
 #[test]
+fn words_are_numbers_unless_that_is_forbidden() {
+    let text = "{\"a\":NaN}\n{\"a\":-Infinity}\n{\"a\":+INF}\n{\"a\":\"NaN\"}\n{\"a\":-1.5e0}\n\
+                {\"a\":null,\"x\":[true,false]}";
+    let rows = read_with("a DOUBLE", None, &[], text).unwrap();
+    assert_eq!(rows, ["NaN", "-inf", "inf", "NaN", "-1.5", ""]);
+    let strict = [("allowNonNumericNumbers", "false")];
+    let rows = read_with("a DOUBLE", None, &strict, text).unwrap();
+    assert_eq!(rows, ["", "", "", "NaN", "-1.5", ""], "texts are still read");
+}
+
+#[test]
 fn what_is_not_supported_is_refused_by_name() {
     let error = read_with("a INT", None, &[("locale", "de")], "").unwrap_err();
     assert!(error.message().contains("locale"), "{error}");
