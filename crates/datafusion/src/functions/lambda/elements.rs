@@ -63,8 +63,18 @@ impl Elements {
         self.offsets[row] as usize..self.offsets[row + 1] as usize
     }
 
+    /// How many rows there are.
+    pub(super) fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether a row is null.
+    pub(super) fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
     /// The row of each.
-    fn rows(&self) -> UInt32Array {
+    fn row_of_each(&self) -> UInt32Array {
         let rows = self.offsets.lengths().enumerate();
         rows.flat_map(|(row, length)| std::iter::repeat_n(row as u32, length)).collect()
     }
@@ -81,15 +91,14 @@ impl Elements {
         lambda: &LambdaArgument,
         parameters: &[&dyn Fn() -> Result<ArrayRef>],
     ) -> Result<ArrayRef> {
-        let spread = |outer: &[ArrayRef]| Ok(take_arrays(outer, &self.rows(), None)?);
+        let spread = |outer: &[ArrayRef]| Ok(take_arrays(outer, &self.row_of_each(), None)?);
         lambda.evaluate(parameters, spread)?.into_array(self.count())
     }
 
     /// Those for which `keep` is true.
     pub(super) fn filtered(&self, keep: &BooleanArray) -> Result<Self> {
         let kept = |at: usize| keep.is_valid(at) && keep.value(at);
-        let lengths =
-            (0..self.offsets.len() - 1).map(|row| self.range(row).filter(|at| kept(*at)).count());
+        let lengths = (0..self.rows()).map(|row| self.range(row).filter(|at| kept(*at)).count());
         let offsets = OffsetBuffer::from_lengths(lengths);
         let columns = self.columns.iter().map(|c| arrow::compute::filter(c, keep));
         let columns = columns.collect::<std::result::Result<_, _>>()?;
@@ -108,4 +117,14 @@ pub(super) fn conditions(given: &ArrayRef) -> BooleanArray {
 /// The entries of `column` at some places.
 pub(super) fn at(column: &ArrayRef, places: &UInt32Array) -> Result<ArrayRef> {
     Ok(take(column, places, None)?)
+}
+
+/// A lambda once for each of some rows.
+pub(super) fn for_rows(
+    lambda: &LambdaArgument,
+    rows: &UInt32Array,
+    parameters: &[&dyn Fn() -> Result<ArrayRef>],
+) -> Result<ArrayRef> {
+    let spread = |outer: &[ArrayRef]| Ok(take_arrays(outer, rows, None)?);
+    lambda.evaluate(parameters, spread)?.into_array(rows.len())
 }

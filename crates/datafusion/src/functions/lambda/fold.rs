@@ -1,15 +1,14 @@
 //! `aggregate` and `reduce`: an array put together, element after element.
 
-use super::elements::{Elements, at};
+use super::elements::{Elements, at, for_rows};
 use super::function::{Call, Spec, Takes, Types};
 use super::list::item;
 use crate::functions::cast::{CastMode, cast_array};
 use crate::functions::error::spark;
-use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
-use arrow::compute::{concat, nullif, take_arrays};
+use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::Result;
-use datafusion::logical_expr::LambdaArgument;
 use fluvial_core::ddl::ddl_name;
 use std::sync::Arc;
 
@@ -84,7 +83,7 @@ fn run(call: &Call<'_>) -> Result<ArrayRef> {
             rows.values().iter().map(|row| (elements.range(*row as usize).start + round) as u32);
         let next = at(&elements.columns[0], &places.collect())?;
         let (so_far, element) = (|| Ok(Arc::clone(&wholes)), || Ok(Arc::clone(&next)));
-        let merged = apply(call.lambdas[0], &rows, &[&so_far, &element])?;
+        let merged = for_rows(call.lambdas[0], &rows, &[&so_far, &element])?;
         wholes = cast_array(&merged, call.values[1].data_type(), CastMode::Ansi, call.zone)?;
     }
     // Those of no element ended first and stand last.
@@ -94,23 +93,20 @@ fn run(call: &Call<'_>) -> Result<ArrayRef> {
     for (place, row) in rows.iter().enumerate() {
         places[*row as usize] = place as u32;
     }
-    let mut result = at(&by_length, &UInt32Array::from(places))?;
-    if let Some(finish) = call.lambdas.get(1) {
-        let all = UInt32Array::from_iter_values(0..call.rows as u32);
-        result = apply(finish, &all, &[&|| Ok(Arc::clone(&result))])?;
+    let result = at(&by_length, &UInt32Array::from(places))?;
+    let known = |row: &u32| elements.nulls.as_ref().is_none_or(|n| n.is_valid(*row as usize));
+    let known: UInt32Array = (0..call.rows as u32).filter(known).collect();
+    let result = match call.lambdas.get(1) {
+        None => at(&result, &known)?,
+        Some(finish) => {
+            let wholes = at(&result, &known)?;
+            for_rows(finish, &known, &[&|| Ok(Arc::clone(&wholes))])?
+        }
+    };
+    // Nothing comes of an array that is null.
+    let mut back = vec![None; call.rows];
+    for (place, row) in known.values().iter().enumerate() {
+        back[*row as usize] = Some(place as u32);
     }
-    match &elements.nulls {
-        Some(nulls) => Ok(nullif(&result, &BooleanArray::new(!nulls.inner(), None))?),
-        None => Ok(result),
-    }
-}
-
-/// A lambda once for each of some rows.
-fn apply(
-    lambda: &LambdaArgument,
-    rows: &UInt32Array,
-    parameters: &[&dyn Fn() -> Result<ArrayRef>],
-) -> Result<ArrayRef> {
-    let spread = |outer: &[ArrayRef]| Ok(take_arrays(outer, rows, None)?);
-    lambda.evaluate(parameters, spread)?.into_array(rows.len())
+    at(&result, &UInt32Array::from(back))
 }

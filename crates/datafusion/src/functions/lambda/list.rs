@@ -1,6 +1,6 @@
 //! `transform`, `filter`, `exists`, `forall` and `zip_with`: a lambda for each element.
 
-use super::elements::{Elements, at, conditions};
+use super::elements::{Elements, at, conditions, for_rows};
 use super::function::{Call, Spec, Takes, Types};
 use arrow::array::{Array, ArrayRef, BooleanArray, ListArray, UInt32Array};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
@@ -105,9 +105,16 @@ fn filter(call: &Call<'_>) -> Result<ArrayRef> {
 /// condition would decide.
 fn quantified(call: &Call<'_>, decisive: bool) -> Result<ArrayRef> {
     let elements = Elements::of(&call.values[0])?;
-    let met = conditions(&each(call, &elements)?);
+    match each(call, &elements) {
+        Ok(given) => Ok(quantify(&elements, &conditions(&given), decisive)),
+        // What comes behind the element that decides is not looked at: it may have been that.
+        Err(_) => one_by_one(call, &elements, decisive),
+    }
+}
+
+fn quantify(elements: &Elements, met: &BooleanArray, decisive: bool) -> ArrayRef {
     let of_row = |row: usize| {
-        if elements.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+        if elements.is_null(row) {
             return None;
         }
         let mut known = true;
@@ -120,7 +127,34 @@ fn quantified(call: &Call<'_>, decisive: bool) -> Result<ArrayRef> {
         }
         known.then_some(!decisive)
     };
-    Ok(Arc::new((0..call.rows).map(of_row).collect::<BooleanArray>()))
+    Arc::new((0..elements.rows()).map(of_row).collect::<BooleanArray>())
+}
+
+/// The same, element after element of all rows that are not decided yet.
+fn one_by_one(call: &Call<'_>, elements: &Elements, decisive: bool) -> Result<ArrayRef> {
+    let mut results: Vec<Option<bool>> =
+        (0..call.rows).map(|row| (!elements.is_null(row)).then_some(!decisive)).collect();
+    let mut open: Vec<u32> = (0..call.rows as u32).collect();
+    for round in 0.. {
+        open.retain(|row| elements.range(*row as usize).len() > round);
+        if open.is_empty() {
+            break;
+        }
+        let rows = UInt32Array::from(open.clone());
+        let places = open.iter().map(|row| (elements.range(*row as usize).start + round) as u32);
+        let next = at(&elements.columns[0], &places.collect())?;
+        let met = conditions(&for_rows(call.lambdas[0], &rows, &[&|| Ok(Arc::clone(&next))])?);
+        let mut row = 0;
+        open.retain(|open| {
+            let met = met.is_valid(row).then(|| met.value(row));
+            row += 1;
+            if met != Some(!decisive) {
+                results[*open as usize] = met;
+            }
+            met != Some(decisive)
+        });
+    }
+    Ok(Arc::new(BooleanArray::from(results)))
 }
 
 /// Pairs of two arrays; the shorter one has nulls where it has ended.

@@ -131,9 +131,10 @@ fn map_zip_with(call: &Call<'_>) -> Result<ArrayRef> {
     ];
     let (mut chosen, mut lengths) = (Vec::new(), Vec::with_capacity(call.rows));
     let mut places: [Vec<Option<u32>>; 2] = [Vec::new(), Vec::new()];
+    let mut known = HashMap::new();
     for row in 0..call.rows {
         let before = chosen.len();
-        let mut known = HashMap::new();
+        known.clear();
         let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         for side in [0, 1].into_iter().filter(|_| !null) {
             for at in sides[side].range(row) {
