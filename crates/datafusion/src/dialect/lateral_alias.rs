@@ -3,9 +3,7 @@
 
 use super::names;
 use datafusion::common::DataFusionError;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, VisitMut, VisitorMut};
 use fluvial_core::NameCase;
 use std::ops::ControlFlow;
 
@@ -29,19 +27,10 @@ struct Resolver<'a> {
     replaced: bool,
 }
 
-impl Resolver<'_> {
-    fn body(&mut self, body: &mut SetExpr) {
-        match body {
-            SetExpr::Select(select) => self.select(select),
-            SetExpr::SetOperation { left, right, .. } => {
-                self.body(left);
-                self.body(right);
-            }
-            _ => {}
-        }
-    }
+impl VisitorMut for Resolver<'_> {
+    type Break = ();
 
-    fn select(&mut self, select: &mut Select) {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let mut meant: Option<Expr> = None;
         for item in &mut select.projection {
             if let Some(meant) = &meant
@@ -57,14 +46,6 @@ impl Resolver<'_> {
                 meant = Some(expr.clone());
             }
         }
-    }
-}
-
-impl VisitorMut for Resolver<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.body(&mut query.body);
         ControlFlow::Continue(())
     }
 }

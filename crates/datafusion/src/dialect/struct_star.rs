@@ -73,22 +73,10 @@ struct Stars<'a> {
     fields: Option<Vec<String>>,
 }
 
-impl Stars<'_> {
-    fn body(&mut self, body: &mut SetExpr) {
-        match body {
-            SetExpr::Select(select) => self.select(select),
-            SetExpr::SetOperation { left, right, .. } => {
-                self.body(left);
-                self.body(right);
-            }
-            _ => {}
-        }
-    }
+impl VisitorMut for Stars<'_> {
+    type Break = ();
 
-    fn select(&mut self, select: &mut Select) {
-        if self.found.is_some() {
-            return;
-        }
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let at = select.projection.iter().enumerate().find_map(|(i, item)| match item {
             SelectItem::QualifiedWildcard(
                 SelectItemQualifiedWildcardKind::ObjectName(star),
@@ -96,9 +84,9 @@ impl Stars<'_> {
             ) if plain(options) && self.is_it(star) => Some((i, star.clone())),
             _ => None,
         });
-        let Some((at, star)) = at else { return };
+        let Some((at, star)) = at else { return ControlFlow::Continue(()) };
         self.found = Some((select.clone(), star.clone()));
-        let Some(fields) = &self.fields else { return };
+        let Some(fields) = &self.fields else { return ControlFlow::Break(()) };
         let columns = fields.iter().map(|field| SelectItem::ExprWithAlias {
             expr: Expr::CompoundFieldAccess {
                 root: Box::new(whole(&star)),
@@ -108,8 +96,11 @@ impl Stars<'_> {
         });
         let columns: Vec<SelectItem> = columns.collect();
         select.projection.splice(at..=at, columns);
+        ControlFlow::Break(())
     }
+}
 
+impl Stars<'_> {
     fn is_it(&self, star: &ObjectName) -> bool {
         let parts = star.0.iter().filter_map(|part| part.as_ident());
         parts.map(|ident| ident.value.as_str()).eq(self.name.split('.'))
@@ -121,13 +112,4 @@ fn plain(options: &WildcardAdditionalOptions) -> bool {
     let WildcardAdditionalOptions { opt_exclude, opt_except, opt_replace, opt_rename, .. } =
         options;
     opt_exclude.is_none() && opt_except.is_none() && opt_replace.is_none() && opt_rename.is_none()
-}
-
-impl VisitorMut for Stars<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.body(&mut query.body);
-        ControlFlow::Continue(())
-    }
 }

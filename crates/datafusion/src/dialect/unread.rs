@@ -5,7 +5,7 @@ use crate::functions::error::spark;
 use datafusion::common::Result;
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArgumentClause, FunctionArguments, GroupByExpr, GroupByWithModifier, Query,
-    Select, SetExpr, TableFactor, Visit, Visitor,
+    Select, TableFactor, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -30,8 +30,11 @@ impl Visitor for Clauses {
     type Break = &'static str;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<&'static str> {
-        of_query(query)?;
-        of_body(&query.body)
+        of_query(query)
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<&'static str> {
+        of_select(select)
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<&'static str> {
@@ -92,17 +95,6 @@ fn of_query(query: &Query) -> ControlFlow<&'static str> {
     refuse(query.for_clause.is_some(), "FOR XML or FOR JSON")?;
     refuse(query.settings.is_some(), "SETTINGS")?;
     refuse(query.format_clause.is_some(), "FORMAT")
-}
-
-fn of_body(body: &SetExpr) -> ControlFlow<&'static str> {
-    match body {
-        SetExpr::Select(select) => of_select(select),
-        SetExpr::SetOperation { left, right, .. } => {
-            of_body(left)?;
-            of_body(right)
-        }
-        _ => ControlFlow::Continue(()),
-    }
 }
 
 fn of_select(select: &Select) -> ControlFlow<&'static str> {

@@ -1,7 +1,7 @@
 //! Errors of expressions, under Spark's condition names.
 
 use arrow::datatypes::DataType;
-use datafusion::common::DataFusionError;
+use datafusion::common::{DataFusionError, Result};
 use fluvial_core::Error;
 use fluvial_core::ddl::ddl_name;
 
@@ -58,4 +58,22 @@ pub(crate) fn wrong_arguments(function: &str, expected: &str, found: usize) -> D
         "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
         format!("`{function}` takes {expected} arguments, not {found}"),
     )
+}
+
+/// Refuses a call with fewer than `required` or more than `most` arguments.
+pub(crate) fn check_count(
+    function: &str,
+    required: usize,
+    most: Option<usize>,
+    found: usize,
+) -> Result<()> {
+    if found >= required && most.is_none_or(|most| found <= most) {
+        return Ok(());
+    }
+    let expected = match most {
+        None => format!("at least {required}"),
+        Some(most) if most == required => most.to_string(),
+        Some(most) => format!("{required} to {most}"),
+    };
+    Err(wrong_arguments(function, &expected, found))
 }

@@ -1,7 +1,7 @@
 //! Scalar functions by description: names, argument types, result type, and a body over columns.
 
 use super::cast::is_string;
-use super::error::{unexpected_type, wrong_arguments};
+use super::error::{check_count, unexpected_type};
 use super::zone::Zone;
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -228,14 +228,8 @@ impl ScalarUDFImpl for Function {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let Spec { takes, required, rest, .. } = &self.spec;
-        if types.len() < *required || (rest.is_none() && types.len() > takes.len()) {
-            let expected = match takes.len() {
-                _ if rest.is_some() => format!("at least {required}"),
-                most if most == *required => most.to_string(),
-                most => format!("{required} to {most}"),
-            };
-            return Err(wrong_arguments(self.name(), &expected, types.len()));
-        }
+        let most = rest.is_none().then_some(takes.len());
+        check_count(self.name(), *required, most, types.len())?;
         let coerce = |(kind, from): (&Kind, &DataType)| {
             kind.of(from).ok_or_else(|| unexpected_type(self.name(), kind.name(), from))
         };

@@ -1,7 +1,7 @@
 //! Higher-order functions by description: names, arguments, what their lambdas get, and a body
 //! over columns.
 
-use crate::functions::error::{spark, unexpected_type, wrong_arguments};
+use crate::functions::error::{check_count, spark, unexpected_type};
 use crate::functions::zone::Zone;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -132,13 +132,7 @@ impl Function {
     /// Refuses a call that has something else where a lambda or a value belongs.
     fn check<V, L>(&self, args: &[ValueOrLambda<V, L>]) -> Result<()> {
         let Spec { names, takes, required, .. } = &self.spec;
-        if !(*required..=takes.len()).contains(&args.len()) {
-            let expected = match takes.len() {
-                most if most == *required => most.to_string(),
-                most => format!("{required} to {most}"),
-            };
-            return Err(wrong_arguments(names[0], &expected, args.len()));
-        }
+        check_count(names[0], *required, Some(takes.len()), args.len())?;
         for (i, (takes, arg)) in takes.iter().zip(args).enumerate() {
             let is_lambda = matches!(arg, ValueOrLambda::Lambda(_));
             if is_lambda != (*takes == Takes::Lambda) {
