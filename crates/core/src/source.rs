@@ -1,7 +1,7 @@
 //! Replayable sources.
 
 use crate::error::{Error, Result};
-use crate::ids::{BatchId, RunId};
+use crate::ids::{BatchId, QueryId, RunId, SourceId};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -181,6 +181,16 @@ pub trait Source: Send + Sync {
     /// The limit that its options ask for. The engine may use another.
     fn read_limit(&self) -> ReadLimit {
         ReadLimit::NONE
+    }
+
+    /// Hears for which query it reads, and what it is called there: in each run, before it is asked
+    /// for anything. What it keeps beside the checkpoint can say whose it is.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it cannot serve this one.
+    fn serves(&self, _query: &QueryId, _source: &SourceId) -> Result<()> {
+        Ok(())
     }
 
     /// The position before the first row that a new query reads. Called once, before plan 0;

@@ -2,6 +2,7 @@
 
 use crate::error::{delta_error, is_missing};
 use crate::location::TableLocation;
+use crate::source::{Log, Times, in_log};
 use arrow::array::timezone::Tz;
 use arrow::compute::kernels::cast_utils::string_to_datetime;
 use datafusion::catalog::TableProvider;
@@ -90,13 +91,34 @@ async fn travel(mut table: DeltaTable, version: TableVersion) -> Result<DeltaTab
             Err(error) => return Err(delta_error(error).at(format!("version {number}"))),
         },
         TableVersion::AsOf(time) => {
-            let time = chrono::DateTime::from_timestamp_millis(time).ok_or_else(|| {
-                Error::invalid(format!("{time} ms since 1970 is no time that a table knows"))
-            })?;
-            table.load_with_datetime(time).await.map_err(delta_error)?;
+            let version = version_at(&table, time).await?;
+            table.load_version(version).await.map_err(delta_error)?;
         }
     }
     Ok(table)
+}
+
+/// The newest version that was there at a time, which must not be before or after all of them: as
+/// in Delta, where "the newest" would be another one tomorrow.
+async fn version_at(table: &DeltaTable, time: i64) -> Result<u64> {
+    let log_store = table.log_store();
+    let log = Log::new(log_store.object_store(None), log_store.log_path().clone());
+    let in_log = in_log(table.snapshot().map_err(delta_error)?.metadata());
+    let times = Times::read(&log, in_log).await?;
+    if times.since(time).await?.is_none() {
+        return Err(Error::invalid(format!(
+            "the time {time} ms since 1970 is after the newest version of the table: leave \
+             timestampAsOf out to read that one"
+        ))
+        .with_condition("DELTA_TIMESTAMP_GREATER_THAN_COMMIT"));
+    }
+    times.until(time).await?.ok_or_else(|| {
+        Error::invalid(format!(
+            "the time {time} ms since 1970 is before the oldest version that the table's log has: \
+             choose a later time, or a version by its number (versionAsOf)"
+        ))
+        .with_condition("DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION")
+    })
 }
 
 #[cfg(test)]

@@ -4,21 +4,25 @@
 //!  initial  the snapshot of the newest version, or a version that the options name
 //!  plan     files of the snapshot, then of the versions that follow, one read of the log each,
 //!           as many as the limit admits; all that reading them needs goes into the plan
-//!  adopt    nothing: the offset says everything
+//!  adopt    nothing, but after a restart the columns are compared with those of the offset
 //!  read     the files of the plan; the log is not needed any more
 //!  release  nothing: the table is not ours
 //! ```
 
 mod admission;
+mod columns;
 mod commit;
 mod data_file;
 mod deletion_vector;
+mod evolve;
 mod log;
 mod options;
 mod position;
 mod read;
+mod split;
 mod start;
 mod table;
+mod times;
 mod tracking;
 
 pub use options::{DeltaChanges, DeltaLoss, DeltaReading, DeltaSourceOptions, DeltaStart};
@@ -33,16 +37,19 @@ use commit::Commit;
 use data_file::{ChangeKind, DataFile};
 use deltalake::kernel::Snapshot;
 use fluvial_core::{
-    Error, Frontier, Offset, PlanRequest, ReadLimit, Result, RowStream, Source, SourceRange, Split,
+    Error, Frontier, Offset, PlanRequest, QueryId, ReadLimit, Result, RowStream, Source, SourceId,
+    SourceRange, Split,
 };
 use futures::TryStreamExt;
 pub(crate) use log::Log;
 use position::{Part, Position};
 use read::FileReader;
+use split::cut;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use table::Table;
-use tracking::Tracked;
+pub(crate) use times::{Times, in_log};
+use tracking::{Tracked, conflict};
 
 /// A Delta table as a source: all of its rows, and then what is added to it.
 ///
@@ -55,7 +62,8 @@ use tracking::Tracked;
 /// older versions have nulls for columns that came later. A version that changes the columns ends
 /// the query when it is reached (`DELTA_SCHEMA_CHANGED_WITH_VERSION`); opened again, the source
 /// has the new ones. With a place to track them ([`DeltaTracking`]) they are those of the version
-/// with which the query began, and then of each version that changes them, one after the other.
+/// with which the query began, or which it had read when tracking began, and then of each version
+/// that changes them, one after the other.
 ///
 /// Work follows what is new: a batch reads one log entry for each new version. The list of all
 /// files is made only to read the first snapshot.
@@ -63,18 +71,22 @@ pub struct DeltaSource {
     location: TableLocation,
     options: DeltaSourceOptions,
     table: Arc<Table>,
-    /// What is tracked of the columns by now.
+    /// What was tracked of the columns when it was opened.
     tracked: Option<Tracked>,
     log: Log,
     /// What the log says never changes; this only saves reading it again.
     known: Mutex<Known>,
 }
 
-/// The newest things that were read of the log.
+/// The newest things that were read of the log, and heard of the query.
 #[derive(Debug, Default)]
 struct Known {
     snapshot: Option<(u64, Arc<Vec<DataFile>>)>,
     commit: Option<Arc<Commit>>,
+    /// The source and the query that it serves.
+    owner: Option<String>,
+    /// Whether the columns are those of the place where the query stands.
+    settled: bool,
 }
 
 /// A batch in the making.
@@ -98,12 +110,14 @@ impl DeltaSource {
     ///
     /// `NotFound` if there is no table, `Invalid` naming what of it cannot be read.
     pub async fn open(location: TableLocation, options: DeltaSourceOptions) -> Result<Self> {
-        let opened = Self::columns(&location, &options).await;
-        let (table, tracked) = opened.map_err(|e| e.at(format!("table {location}")))?;
+        let table = Table::open(&location, options.reading).await;
+        let table = table.map_err(|e| e.at(format!("table {location}")))?;
         let store = table.log_store.object_store(None);
         let log = Log::new(store, table.log_store.log_path().clone());
-        let known = Mutex::default();
-        Ok(Self { location, options, table: Arc::new(table), tracked, log, known })
+        let (table, known) = (Arc::new(table), Mutex::default());
+        let mut source = Self { location, options, table, tracked: None, log, known };
+        source.take_columns().await.map_err(|e| source.at(e))?;
+        Ok(source)
     }
 
     fn at(&self, error: Error) -> Error {
@@ -269,33 +283,6 @@ fn take_whole(batch: &mut Batch, files: &[DataFile]) -> Room {
     Room::Left
 }
 
-/// At most `count` splits of about as many bytes.
-fn cut(files: Vec<DataFile>, count: usize) -> Result<Vec<Split>> {
-    // A file costs something, however small it is.
-    let cost = |file: &DataFile| u128::from(file.size) + (64 << 10);
-    let total: u128 = files.iter().map(cost).sum();
-    let share = total.div_ceil(count.max(1) as u128).max(1);
-    let mut splits: Vec<Vec<DataFile>> = Vec::new();
-    let mut before = 0;
-    for file in files {
-        let middle = before + cost(&file) / 2;
-        let split = usize::try_from(middle / share).unwrap_or(usize::MAX).min(count.max(1) - 1);
-        before += cost(&file);
-        if splits.is_empty() || split >= splits.len() {
-            splits.push(Vec::new());
-        }
-        if let Some(last) = splits.last_mut() {
-            last.push(file);
-        }
-    }
-    let split = |files: Vec<DataFile>| {
-        let files = serde_json::to_value(files)
-            .map_err(|e| Error::invalid("a split has no JSON form").with_source(e))?;
-        Ok(Split(files))
-    };
-    splits.into_iter().map(split).collect()
-}
-
 #[async_trait]
 impl Source for DeltaSource {
     fn description(&self) -> String {
@@ -314,12 +301,20 @@ impl Source for DeltaSource {
         self.options.limit
     }
 
-    async fn initial(&self) -> Result<Offset> {
-        let position = self.start().await.map_err(|e| self.at(e))?;
-        if let (Some(tracking), None) = (&self.options.tracking, self.tracked) {
-            let entry = Tracked { number: 0, delta_commit_version: self.table.version };
-            tracking.add(&self.table.id, entry).await.map_err(|e| self.at(e))?;
+    fn serves(&self, query: &QueryId, source: &SourceId) -> Result<()> {
+        if self.options.tracking.is_none() {
+            return Ok(());
         }
+        let ours = format!("{source} of query {query}");
+        let owner = self.known(|known| known.owner.get_or_insert_with(|| ours.clone()).clone());
+        if owner == ours {
+            return Ok(());
+        }
+        Err(self.at(conflict(&format!("it is kept there for {owner}, and this is {ours}"))))
+    }
+
+    async fn initial(&self) -> Result<Offset> {
+        let position = self.begin().await.map_err(|e| self.at(e))?;
         position.offset(&self.table.id)
     }
 
@@ -330,6 +325,7 @@ impl Source for DeltaSource {
 
     async fn plan(&self, request: PlanRequest<'_>) -> Result<Option<SourceRange>> {
         let start = Position::read(request.start, &self.table.id).map_err(|e| self.at(e))?;
+        self.settle_at(start).await.map_err(|e| self.at(e))?;
         let until = request.until.and_then(|frontier| frontier.0.as_u64());
         let admission = Admission::new(request.limit);
         let mut batch = Batch { admission, files: Vec::new(), start, at: start };
@@ -359,8 +355,9 @@ impl Source for DeltaSource {
         }))
     }
 
-    async fn adopt(&self, _: &SourceRange) -> Result<()> {
-        Ok(())
+    async fn adopt(&self, range: &SourceRange) -> Result<()> {
+        let end = Position::read(&range.end, &self.table.id).map_err(|e| self.at(e))?;
+        self.settle_at(end).await.map_err(|e| self.at(e))
     }
 
     fn read(

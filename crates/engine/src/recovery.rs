@@ -153,6 +153,7 @@ impl Run {
         let position = &self.position;
         let mut starts: BTreeMap<SourceId, Offset> = BTreeMap::new();
         for (id, source) in self.sources.iter() {
+            source.serves(self.shared.id(), id).map_err(|e| e.at(id))?;
             let newest = position.rerun.as_ref().or(position.last.as_ref());
             if let Some(range) = newest.and_then(|plan| plan.newest_range(id)) {
                 self.retried(|| source.adopt(range)).await.map_err(|e| e.at(id))?;

@@ -1,12 +1,13 @@
 //! What a source knows of its table: who it is, its columns, and from which version it knows.
 
+use super::columns::{Columns, difference};
 use super::options::DeltaReading;
+use super::times::in_log;
 use crate::error::{delta_error, is_missing, transaction_error};
 use crate::location::TableLocation;
 use crate::provider::no_table;
-use crate::types::{Gap, find, gap, physical_name};
+use crate::types::find;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
-use deltalake::kernel::engine::arrow_conversion::TryIntoArrow;
 use deltalake::kernel::transaction::PROTOCOL;
 use deltalake::kernel::{Metadata, Protocol, Snapshot};
 use deltalake::logstore::LogStoreRef;
@@ -43,18 +44,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Reads a version's metadata; the newest one's if none is named.
+    /// Reads the newest version's metadata.
     ///
     /// # Errors
     ///
     /// `NotFound` if there is no table, `Invalid` naming what cannot be read.
-    pub(crate) async fn open(
-        location: &TableLocation,
-        reading: DeltaReading,
-        version: Option<u64>,
-    ) -> Result<Self> {
+    pub(crate) async fn open(location: &TableLocation, reading: DeltaReading) -> Result<Self> {
         let log_store = location.log_store()?;
-        let snapshot = match Snapshot::try_new(log_store.as_ref(), version).await {
+        let snapshot = match Snapshot::try_new(log_store.as_ref(), None).await {
             Ok(snapshot) => snapshot,
             Err(error) if is_missing(&error) => {
                 return Err(no_table(location));
@@ -62,33 +59,54 @@ impl Table {
             Err(error) => return Err(delta_error(error)),
         };
         check_protocol(snapshot.protocol())?;
-        check_settings(snapshot.metadata(), reading)?;
         let metadata = snapshot.metadata();
-        let columns = columns(metadata)?;
-        let mut fields: Vec<FieldRef> = columns.iter().map(plain).collect();
-        if reading == DeltaReading::ChangeFeed {
-            let clash = find(&columns, CHANGE_TYPE)
-                .or_else(|| find(&columns, COMMIT_VERSION))
-                .or_else(|| find(&columns, COMMIT_TIMESTAMP));
-            if let Some(i) = clash {
-                return Err(Error::invalid(format!(
-                    "column {:?} has the name of a column of the change feed: rename it",
-                    columns[i].name()
-                ))
-                .with_condition("DELTA_DUPLICATE_COLUMNS_FOUND"));
-            }
-            fields.extend(feed_fields());
-        }
+        check_settings(metadata, reading)?;
+        let (columns, schema) = rows(&Columns::of(metadata)?, reading)?;
         Ok(Self {
             id: metadata.id().to_owned(),
             version: snapshot.version(),
             newest: snapshot.version(),
             partitions: metadata.partition_columns().to_vec(),
-            schema: Arc::new(Schema::new(fields)),
-            times_in_log: is_on(metadata, "delta.enableInCommitTimestamps"),
+            schema,
+            times_in_log: in_log(metadata),
             columns,
             reading,
             log_store,
+        })
+    }
+
+    /// The same table with the columns of another version.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` naming a column that cannot be read.
+    pub(super) fn with_columns(&self, version: u64, of: &Columns) -> Result<Self> {
+        let (columns, schema) = rows(of, self.reading)?;
+        Ok(Self {
+            log_store: self.log_store.clone(),
+            id: self.id.clone(),
+            version,
+            newest: self.newest,
+            columns,
+            partitions: of.partition_columns.clone(),
+            schema,
+            times_in_log: self.times_in_log,
+            reading: self.reading,
+        })
+    }
+
+    /// In what other columns are not its own.
+    pub(super) fn differs(&self, other: &Columns) -> Result<Option<String>> {
+        let fields = other.fields()?;
+        let found = self.lacks(&fields, &other.partition_columns);
+        Ok(found.or_else(|| difference(&self.columns, &fields)))
+    }
+
+    /// What of other columns has no place in its own.
+    fn lacks(&self, fields: &Fields, partitions: &[String]) -> Option<String> {
+        difference(fields, &self.columns).or_else(|| {
+            let same = partitions == self.partitions.as_slice();
+            (!same).then(|| "its partition columns are others".to_owned())
         })
     }
 
@@ -111,11 +129,8 @@ impl Table {
         }
         let Some(metadata) = metadata else { return Ok(()) };
         check_settings(metadata, self.reading).map_err(place)?;
-        let theirs = columns(metadata).map_err(place)?;
-        let found = difference(&theirs, &self.columns).or_else(|| {
-            let same = metadata.partition_columns() == self.partitions.as_slice();
-            (!same).then(|| "its partition columns are others".to_owned())
-        });
+        let theirs = Columns::of(metadata).and_then(|theirs| theirs.fields()).map_err(place)?;
+        let found = self.lacks(&theirs, metadata.partition_columns());
         if version <= self.version {
             return match found {
                 None => Ok(()),
@@ -139,11 +154,24 @@ impl Table {
     }
 }
 
-fn columns(metadata: &Metadata) -> Result<Fields> {
-    let unreadable = |e: String| Error::corrupt(format!("the schema cannot be read: {e}"));
-    let schema = metadata.parse_schema().map_err(|e| unreadable(e.to_string()))?;
-    let schema: Schema = (&schema).try_into_arrow().map_err(|e| unreadable(e.to_string()))?;
-    Ok(schema.fields().clone())
+/// The columns, and the rows that a source makes of them.
+fn rows(of: &Columns, reading: DeltaReading) -> Result<(Fields, SchemaRef)> {
+    let columns = of.fields()?;
+    let mut fields: Vec<FieldRef> = columns.iter().map(plain).collect();
+    if reading == DeltaReading::ChangeFeed {
+        let clash = find(&columns, CHANGE_TYPE)
+            .or_else(|| find(&columns, COMMIT_VERSION))
+            .or_else(|| find(&columns, COMMIT_TIMESTAMP));
+        if let Some(i) = clash {
+            return Err(Error::invalid(format!(
+                "column {:?} has the name of a column of the change feed: rename it",
+                columns[i].name()
+            ))
+            .with_condition("DELTA_DUPLICATE_COLUMNS_FOUND"));
+        }
+        fields.extend(feed_fields());
+    }
+    Ok((columns, Arc::new(Schema::new(fields))))
 }
 
 /// A column for queries: files from before it was added have none.
@@ -186,49 +214,4 @@ fn check_settings(metadata: &Metadata, reading: DeltaReading) -> Result<()> {
         .with_condition("DELTA_MISSING_CHANGE_DATA"));
     }
     Ok(())
-}
-
-/// What of `from` has no place in `to`.
-fn difference(from: &Fields, to: &Fields) -> Option<String> {
-    from.iter().find_map(|field| {
-        let name = field.name();
-        let Some(i) = to.iter().position(|f| f.name() == name) else {
-            return Some(format!("column {name:?} is not in both"));
-        };
-        if physical_name(field) != physical_name(&to[i]) {
-            return Some(format!("column {name:?} was dropped and made anew"));
-        }
-        (gap(field.data_type(), to[i].data_type()) != Gap::None)
-            .then(|| format!("column {name:?} is {} and {}", field.data_type(), to[i].data_type()))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::types::PHYSICAL_NAME;
-
-    fn fields(list: &[(&str, DataType)]) -> Fields {
-        list.iter().map(|(name, of)| Field::new(*name, of.clone(), true)).collect()
-    }
-
-    #[test]
-    fn more_and_wider_columns_hold_older_rows() {
-        let old = fields(&[("a", DataType::Int32)]);
-        let new = fields(&[("a", DataType::Int64), ("b", DataType::Utf8)]);
-        assert_eq!(difference(&old, &new), None);
-        assert!(difference(&new, &old).is_some());
-        let other = fields(&[("a", DataType::Utf8)]);
-        assert!(difference(&old, &other).is_some_and(|what| what.contains("\"a\"")));
-    }
-
-    #[test]
-    fn a_column_made_anew_is_another_one() {
-        let physical = |name: &str| {
-            let metadata = [(PHYSICAL_NAME.to_owned(), name.to_owned())].into();
-            Fields::from(vec![Field::new("a", DataType::Int64, true).with_metadata(metadata)])
-        };
-        assert_eq!(difference(&physical("x"), &physical("x")), None);
-        assert!(difference(&physical("x"), &physical("y")).is_some());
-    }
 }

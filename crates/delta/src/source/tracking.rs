@@ -3,11 +3,11 @@
 //! Without it a stream has the columns of the newest version, and versions from before a column
 //! was dropped or renamed cannot be read any more. With it a stream keeps the columns that it
 //! began with until it comes to the version that changes them.
+//!
+//! An entry has all that is needed of a version, as the log may have been cleaned up to there, and
+//! says whose it is. When entries are written is in `evolve`.
 
-use super::DeltaSource;
-use super::options::{DeltaSourceOptions, DeltaStart};
-use super::table::Table;
-use crate::location::TableLocation;
+use super::columns::Columns;
 use fluvial_core::{Error, Result};
 use futures::TryStreamExt;
 use object_store::path::Path;
@@ -15,21 +15,49 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Where the columns of one query's stream are kept. Two queries need two places.
+/// Where the columns of one query's stream are kept. Two streams need two places.
 #[derive(Debug, Clone)]
 pub struct DeltaTracking {
     store: Arc<dyn ObjectStore>,
     folder: Path,
 }
 
-/// From which version on the columns are those of that version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// The columns from one version on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Tracked {
     /// Its number, from 0.
     pub(super) number: u64,
     /// The version whose columns they are.
     pub(super) delta_commit_version: u64,
+    pub(super) columns: Columns,
+    /// The source and the query that keep it.
+    pub(super) owner: Option<String>,
+}
+
+impl Tracked {
+    /// Whether it was written for `owner`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it was not.
+    pub(super) fn check_owner(&self, owner: Option<&str>) -> Result<()> {
+        match (self.owner.as_deref(), owner) {
+            (Some(theirs), Some(ours)) if theirs != ours => {
+                Err(conflict(&format!("it is kept there for {theirs}, and this is {ours}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The error for a place that is not this stream's.
+pub(super) fn conflict(how: &str) -> Error {
+    Error::invalid(format!(
+        "another stream keeps its columns in schemaTrackingLocation, too: {how}; give each stream \
+         of each query a folder of its own, below its checkpoint"
+    ))
+    .with_condition("DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT")
 }
 
 impl DeltaTracking {
@@ -63,8 +91,11 @@ impl DeltaTracking {
         let place = self.place(table, number);
         let bytes = self.store.get(&place).await?.bytes().await?;
         serde_json::from_slice(&bytes).map_err(|e| {
-            Error::corrupt(format!("{place} of schemaTrackingLocation is no entry of a stream"))
-                .with_source(e)
+            Error::corrupt(format!(
+                "{place} of schemaTrackingLocation is no entry of a stream: name another folder, \
+                 the stream goes on with the columns of its checkpoint"
+            ))
+            .with_source(e)
         })
     }
 
@@ -72,57 +103,25 @@ impl DeltaTracking {
     ///
     /// # Errors
     ///
-    /// `Invalid` if another query wrote another one: each needs a place of its own.
-    pub(super) async fn add(&self, table: &str, entry: Tracked) -> Result<()> {
+    /// `Invalid` if another one is there: each stream needs a place of its own.
+    pub(super) async fn add(&self, table: &str, entry: &Tracked) -> Result<()> {
         let place = self.place(table, entry.number);
-        let bytes = serde_json::to_vec(&entry)
+        let bytes = serde_json::to_vec(entry)
             .map_err(|e| Error::invalid("an entry has no JSON form").with_source(e))?;
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         let put = self.store.put_opts(&place, bytes.into(), options).await;
         let Err(error) = put else { return Ok(()) };
         // Whatever went wrong, what is there decides.
         match self.read(table, entry.number).await {
-            Ok(found) if found == entry => Ok(()),
-            Ok(found) => Err(Error::invalid(format!(
-                "another stream keeps its columns there too: {place} is of version {}, not {}: \
-                 give each query a schemaTrackingLocation of its own, below its checkpoint",
-                found.delta_commit_version, entry.delta_commit_version
-            ))
-            .with_condition("DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT")),
+            Ok(found) if found == *entry => Ok(()),
+            Ok(found) => {
+                found.check_owner(entry.owner.as_deref())?;
+                Err(conflict(&format!(
+                    "{place} is of version {}, not {}",
+                    found.delta_commit_version, entry.delta_commit_version
+                )))
+            }
             Err(_) => Err(error.into()),
         }
-    }
-}
-
-impl DeltaSource {
-    /// The table with the columns to read it with.
-    pub(super) async fn columns(
-        location: &TableLocation,
-        options: &DeltaSourceOptions,
-    ) -> Result<(Table, Option<Tracked>)> {
-        let newest = Table::open(location, options.reading, None).await?;
-        let Some(tracking) = &options.tracking else { return Ok((newest, None)) };
-        let tracked = tracking.newest(&newest.id).await?;
-        let version = match (tracked, options.start) {
-            (Some(tracked), _) => tracked.delta_commit_version,
-            (None, DeltaStart::Version(version)) => version.min(newest.version),
-            (None, _) => newest.version,
-        };
-        if version == newest.version {
-            return Ok((newest, tracked));
-        }
-        let mut older = Table::open(location, options.reading, Some(version)).await?;
-        older.newest = newest.version;
-        Ok((older, tracked))
-    }
-
-    /// Remembers a version that changes the columns; the query ends, and goes on with them.
-    pub(super) async fn evolve(&self, version: u64, error: Error) -> Result<Error> {
-        let Some(tracking) = &self.options.tracking else { return Ok(error) };
-        let number = self.tracked.map_or(1, |tracked| tracked.number + 1);
-        let entry = Tracked { number, delta_commit_version: version };
-        tracking.add(&self.table.id, entry).await?;
-        Ok(Error::invalid(error.message().to_owned())
-            .with_condition("DELTA_STREAMING_METADATA_EVOLUTION"))
     }
 }

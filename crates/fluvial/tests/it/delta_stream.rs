@@ -132,3 +132,26 @@ async fn an_older_version_is_read_by_number() {
     let error = session.read().option("versionAsOf", 9).delta(place).await.unwrap_err();
     assert_eq!(error.condition(), Some("DELTA_VERSION_NOT_FOUND"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_track_their_columns_share_no_folder() {
+    let folder = TempDir::new().unwrap();
+    let session = session(folder.path());
+    append(&session, &[1]).await;
+    let one = "SELECT page FROM STREAM events WITH (schemaTrackingLocation = 'cp/schemas')";
+    let two = format!("{one} UNION ALL {one}").replace("cp/schemas", "cp/shared");
+    let conflict = Some("DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT");
+    for (name, query, expected) in
+        [("a", one, None), ("b", one, conflict), ("c", &two, conflict), ("a", one, None)]
+    {
+        let frame = session.sql(query).await.unwrap();
+        let writer = frame.write_stream().unwrap().trigger(Trigger::AvailableNow);
+        let writer = writer.option("checkpointLocation", format!("cp/{name}"));
+        let ended = match writer.to_table(name).await {
+            Ok(query) => query.await_termination().await,
+            Err(error) => Err(error),
+        };
+        let condition = ended.as_ref().err().map(|error| error.condition().unwrap_or("none"));
+        assert_eq!(condition, expected, "{name}: {ended:?}");
+    }
+}

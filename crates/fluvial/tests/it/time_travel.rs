@@ -4,7 +4,9 @@ use crate::golden::text;
 use fluvial::prelude::*;
 use fluvial::sql::parse_script;
 use fluvial::{DeltaTable, Executed, ScriptOptions};
+use std::fs::File;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 fn session(folder: &Path) -> Session {
@@ -36,13 +38,21 @@ async fn sql_reads_a_table_as_it_was() {
     let folder = TempDir::new().unwrap();
     let session = session(folder.path());
     table(&session).await;
+    // Version 0 is of noon of the 10th of January 2026, and each other a day later.
+    for version in 0..=3 {
+        let name = format!("house/default/t/_delta_log/{version:020}.json");
+        let noon = 1_768_046_400 + version * 86_400;
+        let log = File::options().write(true).open(folder.path().join(name)).unwrap();
+        log.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(noon)).unwrap();
+    }
     for (from, rows) in [
         ("t", "3"),
         ("t VERSION AS OF 0", "0"),
         ("t VERSION AS OF 2", "2"),
         ("t FOR VERSION AS OF '1' AS x WHERE x.v = 1", "1"),
-        ("default.t TIMESTAMP AS OF '2200-01-01'", "3"),
-        ("t FOR SYSTEM_TIME AS OF TIMESTAMP '2200-01-01 10:00:00' WHERE t.v < 3", "2"),
+        ("default.t TIMESTAMP AS OF '2026-01-13'", "2"),
+        ("t FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-13 10:00:00' WHERE t.v < 2", "1"),
+        ("t TIMESTAMP AS OF '2026-01-11 06:00:00'", "0"),
     ] {
         let found = sql(&session, &format!("SELECT count(*) FROM {from}")).await;
         assert_eq!(found, [[rows]], "{from}");
@@ -57,6 +67,11 @@ async fn sql_reads_a_table_as_it_was() {
     assert_eq!(sql(&session, joined).await, [["2"]]);
     for (query, expected) in [
         ("SELECT * FROM t VERSION AS OF 9", "DELTA_VERSION_NOT_FOUND"),
+        ("SELECT * FROM t TIMESTAMP AS OF '2200-01-01'", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+        (
+            "SELECT * FROM t TIMESTAMP AS OF '1999-01-01'",
+            "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        ),
         ("SELECT * FROM t VERSION AS OF 'x'", "INVALID_OPTION_VALUE"),
         ("SELECT * FROM nobody VERSION AS OF 1", "TABLE_OR_VIEW_NOT_FOUND"),
     ] {
