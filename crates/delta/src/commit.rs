@@ -6,7 +6,8 @@
 
 use crate::entry::{Entry, mark};
 use crate::error::{delta_error, transaction_error};
-use crate::rules::rules;
+use crate::form::Form;
+use crate::rules::{Compile, rules};
 use crate::{fit, supported};
 use bytes::Bytes;
 use deltalake::DeltaTable;
@@ -18,6 +19,7 @@ use fluvial_core::{BatchId, CommitOutcome, Error, Note, OutputMode, Result, Sink
 use object_store::ObjectStoreExt;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// So many versions of others may come between before the caller has to ask again.
 const CONFLICTS_MAX: usize = 1000;
@@ -27,6 +29,8 @@ const CONFLICTS_MAX: usize = 1000;
 pub(crate) struct Head {
     /// The table at `version`, or earlier in what only concerns files.
     pub(crate) table: DeltaTable,
+    /// What rows must be like for `table`.
+    pub(crate) form: Arc<Form>,
     /// The newest version read.
     pub(crate) version: Version,
     /// The newest published batch of this query and sink.
@@ -39,6 +43,7 @@ pub(crate) struct Head {
 pub(crate) struct Attempt<'a> {
     pub(crate) spec: &'a SinkSpec,
     pub(crate) app: &'a str,
+    pub(crate) compile: &'a Compile,
     pub(crate) log_store: &'a LogStoreRef,
     pub(crate) batch: BatchId,
     pub(crate) adds: Vec<Add>,
@@ -94,6 +99,7 @@ impl Attempt<'_> {
             let mut table = head.table.clone();
             table.update_incremental(Some(version)).await.map_err(delta_error)?;
             self.check_change(&head.table, &table)?;
+            head.form = Arc::new(Form::of(&table, self.compile)?);
             head.table = table;
         }
         head.version = version;
@@ -105,7 +111,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Whether rows written for `before` still fit.
+    /// Whether rows written for `before` still fit. Files name their columns, so that the order of
+    /// these does not matter.
     fn check_change(&self, before: &DeltaTable, table: &DeltaTable) -> Result<()> {
         let state = table.snapshot().map_err(delta_error)?;
         supported::check(state, self.spec.mode)?;
@@ -113,9 +120,16 @@ impl Attempt<'_> {
         let (before, after) = (old.snapshot().arrow_schema(), state.snapshot().arrow_schema());
         let new = fit::missing(&self.spec.schema, &after)?;
         let same = |field: &arrow::datatypes::FieldRef| {
-            after.field_with_name(field.name()).is_ok_and(|f| f.data_type() == field.data_type())
+            after.field_with_name(field.name()).is_ok_and(|f| {
+                let nulls = f.is_nullable() || !field.is_nullable();
+                nulls && f.data_type() == field.data_type()
+            })
         };
-        if new.is_empty() && before.fields().iter().all(same) && rules(old)? == rules(state)? {
+        let fits = new.is_empty()
+            && before.fields().iter().all(same)
+            && old.metadata().partition_columns() == state.metadata().partition_columns()
+            && rules(old)? == rules(state)?;
+        if fits {
             return Ok(());
         }
         Err(Error::invalid(format!(

@@ -6,23 +6,19 @@
 use crate::commit::newest_batch;
 use crate::error::delta_error;
 use crate::location::TableLocation;
+use crate::merge_rules::check_merged;
 use crate::provider::no_table;
-use crate::rules::{Rule, rules};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Column;
 use datafusion::datasource::MemTable;
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::SessionContext;
-use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, visit_expressions};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use deltalake::kernel::Transaction;
 use deltalake::kernel::transaction::{CommitProperties, TransactionError};
 use deltalake::operations::merge::MergeBuilder;
 use deltalake::{DeltaTable, DeltaTableError};
 use fluvial_core::{BatchId, Error, ErrorKind, Result};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// So often a merge is done anew because others changed what it had read.
@@ -132,7 +128,7 @@ pub async fn merge(location: &TableLocation, merge: &Merge) -> Result<Option<Mer
                 return Ok(None);
             }
         }
-        check_rules(&table).map_err(place)?;
+        check_merged(&table).map_err(place)?;
         match attempt(table, merge).await {
             Ok(report) => return Ok(Some(report)),
             Err(Failure::Conflict) => {}
@@ -143,34 +139,6 @@ pub async fn merge(location: &TableLocation, merge: &Merge) -> Result<Option<Mer
         "table {location}: the merge was done {ATTEMPTS_MAX} times, and each time others had \
          changed what it read: try again when fewer write"
     )))
-}
-
-/// The library computes columns in its own way: it knows other functions than Spark, and others of
-/// the same name.
-fn check_rules(table: &DeltaTable) -> Result<()> {
-    for rule in rules(table.snapshot().map_err(delta_error)?)? {
-        if let Rule::Generated(name, text) = rule
-            && calls_a_function(&text)
-        {
-            return Err(Error::invalid(format!(
-                "column {name:?} is computed by {text}, and a merge computes no functions: write \
-                 to the table in append mode, or drop the rule from the column"
-            ))
-            .with_condition("DELTA_FEATURE_NOT_SUPPORTED"));
-        }
-    }
-    Ok(())
-}
-
-fn calls_a_function(text: &str) -> bool {
-    let parsed =
-        Parser::new(&GenericDialect {}).try_with_sql(text).and_then(|mut p| p.parse_expr());
-    let Ok(expr) = parsed else { return true };
-    let found = visit_expressions(&expr, |expr| match expr {
-        SqlExpr::Function(_) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
 }
 
 enum Failure {

@@ -4,14 +4,14 @@ use crate::commit::{Attempt, Head, newest_batch};
 use crate::create::{add_columns, create};
 use crate::entry::app_id;
 use crate::error::delta_error;
+use crate::form::Form;
 use crate::location::TableLocation;
 use crate::options::DeltaOptions;
-use crate::rules::{self, Compile, Rules};
-use crate::writer::{DeltaPartWriter, config, files};
+use crate::rules::{self, Compile};
+use crate::writer::{DeltaPartWriter, files};
 use crate::{checkpoint, fit, supported};
 use async_trait::async_trait;
 use deltalake::DeltaTable;
-use deltalake::datafile::writer::WriterConfig;
 use deltalake::logstore::LogStoreRef;
 use fluvial_core::{
     BatchId, CommitOutcome, Error, ErrorKind, Note, OutputMode, PartitionId, Result, Sink,
@@ -54,8 +54,6 @@ struct Opened {
     spec: Arc<SinkSpec>,
     app: Arc<str>,
     log_store: LogStoreRef,
-    config: WriterConfig,
-    rules: Arc<Rules>,
     head: Head,
 }
 
@@ -212,14 +210,13 @@ impl Sink for DeltaSink {
         let app = self.options.app.clone().unwrap_or_else(|| app_id(spec));
         let last = newest_batch(&table, &app).await.map_err(place)?;
         self.look_around(spec, &table, last).map_err(place)?;
-        let state = table.snapshot().map_err(|e| place(delta_error(e)))?;
+        let version = table.snapshot().map_err(|e| place(delta_error(e)))?.version();
+        let form = Arc::new(Form::of(&table, self.compile.as_ref()).map_err(place)?);
         let opened = Opened {
             spec: Arc::new(spec.clone()),
             app: app.into(),
             log_store: table.log_store(),
-            config: config(state),
-            rules: Arc::new(Rules::new(state, self.compile.as_ref()).map_err(place)?),
-            head: Head { version: state.version(), last, note: None, table: table.clone() },
+            head: Head { version, last, note: None, table, form },
         };
         *lock(&self.opened) = Some(opened);
         Ok(last)
@@ -228,10 +225,7 @@ impl Sink for DeltaSink {
     async fn writer(&self, batch: BatchId, partition: PartitionId) -> Result<Box<dyn SinkWriter>> {
         let opened = self.opened()?;
         let store = opened.log_store.object_store(None);
-        let state = opened.head.table.snapshot().map_err(delta_error)?;
-        let schema = state.snapshot().arrow_schema();
-        let writer =
-            DeltaPartWriter::new(batch, partition, schema, opened.rules, store, opened.config);
+        let writer = DeltaPartWriter::new(batch, partition, opened.head.form, store);
         Ok(Box::new(writer))
     }
 
@@ -248,7 +242,8 @@ impl Sink for DeltaSink {
         }
         let rows = staged.iter().map(|part| part.rows).sum();
         let (spec, app, log_store) = (&*spec, &*app, &log_store);
-        let attempt = Attempt { spec, app, log_store, batch, adds, rows, note };
+        let compile = self.compile.as_ref();
+        let attempt = Attempt { spec, app, compile, log_store, batch, adds, rows, note };
         let outcome = attempt.publish(&mut head).await;
         if let Ok(CommitOutcome::Committed) = outcome
             && let Err(error) = checkpoint::write_if_due(&head).await

@@ -2,10 +2,9 @@
 
 use crate::conform::conform_batch;
 use crate::error::delta_error;
-use crate::rules::Rules;
+use crate::form::Form;
 use crate::uploads::{Failure, Uploads};
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use deltalake::datafile::writer::{DeltaWriter, WriterConfig};
 use deltalake::kernel::Add;
@@ -34,8 +33,7 @@ pub(crate) fn config(state: &DeltaTableState) -> WriterConfig {
 /// table's VACUUM removes them.
 pub(crate) struct DeltaPartWriter {
     partition: PartitionId,
-    schema: SchemaRef,
-    rules: Arc<Rules>,
+    form: Arc<Form>,
     writer: DeltaWriter,
     failure: Failure,
     rows: u64,
@@ -46,16 +44,14 @@ impl DeltaPartWriter {
     pub(crate) fn new(
         batch: BatchId,
         partition: PartitionId,
-        schema: SchemaRef,
-        rules: Arc<Rules>,
+        form: Arc<Form>,
         store: ObjectStoreRef,
-        config: WriterConfig,
     ) -> Self {
         let failure = Failure::default();
         let store = Arc::new(Uploads::new(store, failure.clone()));
-        let writer = DeltaWriter::new(store, config);
+        let writer = DeltaWriter::new(store, form.config.clone());
         let place = format!("batch {batch}, partition {partition}");
-        Self { partition, schema, rules, writer, failure, rows: 0, place }
+        Self { partition, form, writer, failure, rows: 0, place }
     }
 
     /// What an upload failed at, which the library does not know.
@@ -70,8 +66,8 @@ impl DeltaPartWriter {
 #[async_trait]
 impl SinkWriter for DeltaPartWriter {
     async fn write(&mut self, rows: RecordBatch) -> Result<()> {
-        let rows =
-            conform_batch(&rows, &self.schema, &self.rules).map_err(|e| e.at(&self.place))?;
+        let Form { schema, rules, .. } = &*self.form;
+        let rows = conform_batch(&rows, schema, rules).map_err(|e| e.at(&self.place))?;
         self.rows += rows.num_rows() as u64;
         if rows.num_rows() == 0 {
             return Ok(());

@@ -8,7 +8,7 @@ use deltalake::logstore::{StorageConfig, logstore_with};
 use deltalake::operations::create::CreateBuilder;
 use fluvial_core::{Error, OutputMode, Result, Sink};
 use fluvial_delta::{DeltaOptions, DeltaSink};
-use object_store::ObjectStore;
+use object_store::{ObjectStore, ObjectStoreExt};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use url::Url;
@@ -139,6 +139,63 @@ fn a_rule_that_cannot_be_read_or_kept_is_refused_by_name() {
             let error = write(&store, "q", &rows(&[("value", &[Some(1)])])).await.unwrap_err();
             assert_eq!(error.condition(), Some("DELTA_FEATURE_NOT_SUPPORTED"), "{error}");
             assert!(error.message().contains(words), "{error}");
+        }
+    });
+}
+
+/// A version of another writer that changes the table's metadata.
+async fn alter(store: &Arc<dyn ObjectStore>, change: impl FnOnce(&mut Vec<Value>, &mut Value)) {
+    let table = load(store).await;
+    let state = table.snapshot().unwrap();
+    let mut metadata = serde_json::to_value(state.metadata()).unwrap();
+    let mut schema: Value =
+        serde_json::from_str(metadata["schemaString"].as_str().unwrap()).unwrap();
+    change(schema["fields"].as_array_mut().unwrap(), &mut metadata);
+    metadata["schemaString"] = json!(schema.to_string());
+    let name = format!("warehouse/table/_delta_log/{:020}.json", state.version() + 1);
+    let line = json!({"metaData": metadata}).to_string();
+    store.put(&name.into(), line.into()).await.unwrap();
+}
+
+#[test]
+fn columns_that_another_writer_moves_are_still_found_by_their_rules() {
+    let store = memory();
+    drive(async {
+        let key = "delta.generationExpression";
+        table_with(&store, "twice", true, key, json!("value * 2")).await;
+        let row = |value| rows(&[("value", &[Some(value)])]);
+        let (sink, _) = opened(&store, "q", OutputMode::Append, &row(0)).await;
+        publish(&sink, 0, &row(1)).await.unwrap();
+        alter(&store, |fields, _| fields.reverse()).await;
+        // It was written before the sink could know, and the next one after.
+        publish(&sink, 1, &row(2)).await.unwrap();
+        publish(&sink, 2, &row(3)).await.unwrap();
+        let mut found = Vec::new();
+        for batch in crate::table::read(&store).await {
+            let of = |name| batch.column_by_name(name).unwrap().as_primitive::<Int64Type>();
+            found.push((of("value").value(0), of("twice").value(0)));
+        }
+        found.sort_unstable();
+        assert_eq!(found, [(1, 2), (2, 4), (3, 6)]);
+    });
+}
+
+#[test]
+fn rows_that_no_longer_fit_when_they_are_published_are_refused() {
+    drive(async {
+        let not_null =
+            |fields: &mut Vec<Value>, _: &mut Value| fields[0]["nullable"] = json!(false);
+        let partitioned =
+            |_: &mut Vec<Value>, table: &mut Value| table["partitionColumns"] = json!(["value"]);
+        let changes: [&dyn Fn(&mut Vec<Value>, &mut Value); 2] = [&not_null, &partitioned];
+        for change in changes {
+            let store = memory();
+            let nulls = rows(&[("value", &[None])]);
+            let (sink, _) = opened(&store, "q", OutputMode::Append, &nulls).await;
+            publish(&sink, 0, &nulls).await.unwrap();
+            alter(&store, change).await;
+            let error = publish(&sink, 1, &nulls).await.unwrap_err();
+            assert_eq!(error.condition(), Some("DELTA_SCHEMA_CHANGED"), "{error}");
         }
     });
 }
