@@ -102,7 +102,7 @@ fn kind(expr: &Expr, schema: &Schema) -> Option<Kind> {
         Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => {
             of(expr).filter(|kind| matches!(kind, Kind::Whole | Kind::Double | Kind::Digits))
         }
-        Expr::UnaryOp { op: UnaryOperator::Not, expr } => of(expr).filter(|kind| truth(kind)),
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => of(expr).filter(truth),
         Expr::IsNull(inner) | Expr::IsNotNull(inner) => of(inner).map(|_| Kind::Truth),
         Expr::Between { expr, low, high, .. } => {
             let value = of(expr)?;

@@ -6,7 +6,7 @@
 //!
 //! Changes come in batches, in any order, some late and some twice; customers are deleted and come
 //! back. Each table below is kept by one MERGE for each batch, and is the same in the end whatever
-//! order and batches the changes come in.
+//! order and batches the changes come in, as long as no two of a customer have the same time.
 //!
 //! Deletes stay in the tables as rows that are `gone`: a change that comes after them and is older
 //! must not bring a customer back. Readers leave them out.

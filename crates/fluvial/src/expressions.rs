@@ -1,9 +1,9 @@
 //! Expressions as text, with Spark's meaning, for what plans nothing but them.
 
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Volatility};
 use fluvial_core::{Error, Result};
 use fluvial_datafusion::{dialect, from_datafusion};
 use std::sync::Arc;
@@ -33,6 +33,29 @@ pub(crate) fn typed(state: &SessionState, text: &str, schema: &DFSchemaRef) -> R
 pub(crate) fn compile(state: SessionState) -> Arc<fluvial_delta::Compile> {
     Arc::new(move |text: &str, columns: &DFSchema| {
         let expr = typed(&state, text, &Arc::new(columns.clone()))?;
+        refuse_unsteady(&expr)?;
         state.create_physical_expr(expr, columns).map_err(from_datafusion)
     })
+}
+
+/// A rule holds for a row whenever it is written, and a batch that is written again has to come out
+/// the same.
+fn refuse_unsteady(expr: &Expr) -> Result<()> {
+    let mut found = None;
+    expr.apply(|expr| {
+        if let Expr::ScalarFunction(call) = expr
+            && call.func.signature().volatility != Volatility::Immutable
+        {
+            found = Some(call.func.name().to_owned());
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .map_err(from_datafusion)?;
+    match found {
+        None => Ok(()),
+        Some(name) => Err(Error::invalid(format!(
+            "{name}() is not the same each time: compute it in the query instead"
+        ))),
+    }
 }

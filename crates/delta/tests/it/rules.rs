@@ -180,14 +180,16 @@ fn columns_that_another_writer_moves_are_still_found_by_their_rules() {
     });
 }
 
+/// What another writer does to the fields and the rest of a table's metadata.
+type Change = fn(&mut Vec<Value>, &mut Value);
+
 #[test]
 fn rows_that_no_longer_fit_when_they_are_published_are_refused() {
     drive(async {
-        let not_null =
-            |fields: &mut Vec<Value>, _: &mut Value| fields[0]["nullable"] = json!(false);
-        let partitioned =
-            |_: &mut Vec<Value>, table: &mut Value| table["partitionColumns"] = json!(["value"]);
-        let changes: [&dyn Fn(&mut Vec<Value>, &mut Value); 2] = [&not_null, &partitioned];
+        let changes: [Change; 2] = [
+            |fields, _| fields[0]["nullable"] = json!(false),
+            |_, table| table["partitionColumns"] = json!(["value"]),
+        ];
         for change in changes {
             let store = memory();
             let nulls = rows(&[("value", &[None])]);

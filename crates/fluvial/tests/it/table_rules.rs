@@ -20,13 +20,18 @@ async fn sql(session: &Session, query: &str) -> Vec<Vec<String>> {
 /// A table as Spark makes it: `id INT NOT NULL`, `v INT`, `at TIMESTAMP`, `day STRING` that is
 /// computed, and a constraint.
 fn table(folder: &Path, name: &str, day: &str) {
+    ruled(folder, name, ("string", day), "length(cast(v AS STRING)) < 3");
+}
+
+/// The same with another computed column and constraint.
+fn ruled(folder: &Path, name: &str, (of, day): (&str, &str), sized: &str) {
     let field = |name: &str, of: &str, nullable: bool, metadata: Value| json!({"name": name, "type": of, "nullable": nullable, "metadata": metadata});
     let day = json!({"delta.generationExpression": day});
     let schema = json!({"type": "struct", "fields": [
         field("id", "integer", false, json!({})),
         field("v", "integer", true, json!({})),
         field("at", "timestamp", true, json!({})),
-        field("day", "string", true, day),
+        field("day", of, true, day),
     ]});
     let lines = [
         json!({"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures":
@@ -34,7 +39,7 @@ fn table(folder: &Path, name: &str, day: &str) {
         json!({"metaData": {
             "id": "5fba94ed-9794-4965-ba6e-6ee3c0d22af9", "createdTime": 0, "partitionColumns": [],
             "format": {"provider": "parquet", "options": {}}, "schemaString": schema.to_string(),
-            "configuration": {"delta.constraints.sized": "length(cast(v AS STRING)) < 3"},
+            "configuration": {"delta.constraints.sized": sized},
         }}),
     ];
     let log = folder.join("house/default").join(name).join("_delta_log");
@@ -94,7 +99,7 @@ async fn what_a_table_asks_of_rows_holds_for_writes_and_streams() {
 async fn what_a_table_asks_of_rows_holds_for_merges() {
     let folder = TempDir::new().unwrap();
     let session = session(folder.path());
-    table(folder.path(), "ruled", "CAST(id AS STRING)");
+    ruled(folder.path(), "ruled", ("integer", "id * 2"), "v < 100 AND v > 0");
     append(&session, &row("1", "1")).await.unwrap();
     let merge = |v: &str| {
         format!(
@@ -106,11 +111,31 @@ async fn what_a_table_asks_of_rows_holds_for_merges() {
     assert_eq!(condition(session.sql(&merge("1000")).await.map(drop)), VIOLATED);
     session.sql(&merge("7")).await.unwrap();
     let found = sql(&session, "SELECT id, v, day FROM ruled ORDER BY id").await;
-    assert_eq!(found, [["1", "7", "1"], ["2", "7", "2"]]);
-    // The library that merges knows other functions, or others of the same name.
-    table(folder.path(), "computed", "date_format(at, 'yyyy-MM-dd')");
-    let source = session.sql("SELECT 1 AS id").await.unwrap();
-    let place = DeltaTable::for_path(&session, "house/default/computed").unwrap();
-    let refused = place.merge(source, "target.id = source.id").when_matched().delete().execute();
-    assert_eq!(condition(refused.await.map(drop)), "DELTA_FEATURE_NOT_SUPPORTED");
+    assert_eq!(found, [["1", "7", "2"], ["2", "7", "4"]]);
+    // What it checks and computes in another way than Spark.
+    let half = ("double", "v / 2");
+    for (name, day, sized) in [
+        ("dated", ("string", "date_format(at, 'yyyy-MM-dd')"), "v < 100"),
+        ("halved", half, "v < 100"),
+        ("cut", ("string", "SUBSTRING(cast(at AS STRING), 1, 4)"), "v < 100"),
+        ("checked", ("integer", "id * 2"), "v / 2 <= 2"),
+    ] {
+        ruled(folder.path(), name, day, sized);
+        let source = session.sql("SELECT 1 AS id").await.unwrap();
+        let place = DeltaTable::for_path(&session, &format!("house/default/{name}")).unwrap();
+        let merge = place.merge(source, "target.id = source.id").when_matched().delete();
+        let refused = condition(merge.execute().await.map(drop));
+        assert_eq!(refused, "DELTA_FEATURE_NOT_SUPPORTED", "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rule_that_looks_at_the_clock_is_refused_before_the_first_row() {
+    let folder = TempDir::new().unwrap();
+    let session = session(folder.path());
+    for sized in ["at <= current_timestamp()", "date(at) <= current_date()", "v < rand()"] {
+        ruled(folder.path(), "ruled", ("integer", "id * 2"), sized);
+        let error = append(&session, &row("1", "1")).await.unwrap_err();
+        assert_eq!(error.condition(), Some("DELTA_FEATURE_NOT_SUPPORTED"), "{error}");
+    }
 }
