@@ -39,7 +39,7 @@ mod seen;
 mod split;
 
 pub use builder::FileSourceBuilder;
-pub use entry::parse_log_object;
+pub use entry::{LogNeeds, parse_log_object};
 pub(crate) use fetch::PlannedFile;
 pub use local::check_local_folder;
 pub use metadata::{METADATA, metadata_field, numbered_metadata_field};
@@ -339,17 +339,19 @@ impl Source for FileSource {
     async fn adopt(&self, range: &SourceRange) -> Result<()> {
         let log = log_of(range)?;
         let entry = self.inner.entry(log).await?;
-        {
-            let mut memory = self.inner.memory();
-            let head = memory.head().map(|head| &head.log);
-            if head == Some(log) {
+        let head = self.inner.memory().head().map(|head| head.log.clone());
+        if head.as_ref() == Some(log) {
+            return Ok(());
+        }
+        if head == entry.previous {
+            if head.is_some() {
+                self.inner.memory().advance(log, &entry);
                 return Ok(());
             }
-            let follows = head == entry.previous.as_ref();
             // What the first entry skips is in its parts.
-            if follows && (head.is_some() || entry.parts.is_empty()) {
-                memory.advance(log, &entry);
-                return Ok(());
+            if entry.parts.is_empty() {
+                self.inner.memory().advance(log, &entry);
+                return self.inner.ledger.sweep([(log, &*entry)]).await;
             }
         }
         let (head, before) = self.inner.ledger.restore(log).await?;

@@ -44,7 +44,7 @@ mod text;
 
 pub use file::{
     FileNews, FileNotifications, FilePlace, FileSource, FileSourceBuilder, FolderNames, ListNames,
-    METADATA, NewsInProcess, check_local_folder, metadata_field, numbered_metadata_field,
+    LogNeeds, METADATA, NewsInProcess, check_local_folder, metadata_field, numbered_metadata_field,
     parse_log_object,
 };
 pub use format::FileFormat;

@@ -1,10 +1,11 @@
-//! What is left over, to the object: state that no commit needs, and files that nobody published.
+//! What is left over, to the object: state that no commit needs, lists of files that no plan names,
+//! and files that nobody published.
 
 use crate::oracle::log;
 use crate::output::FOLDER;
 use crate::simulation::Violation;
 use crate::world::World;
-use fluvial_core::{BatchLog, Commit, Result, Snapshot};
+use fluvial_core::{BatchLog, Commit, Result, Snapshot, frame};
 use fluvial_sim::block_on;
 use object_store::path::Path;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ pub(crate) fn check(
     let unreadable = |e: fluvial::Error| Violation::new(format!("what is left over: {e}"));
     let commits = block_on(log(world).commits()).map_err(unreadable)?;
     check_state(world, &commits)?;
+    check_sources(world).map_err(unreadable)??;
     check_output(world).map_err(unreadable)??;
     let found = counts(world);
     if found != *expected {
@@ -68,7 +70,7 @@ fn check_state(world: &World, commits: &[Commit]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// The version that an object of state was written for.
+/// The version or batch that an object was written for.
 fn version_of(path: &str) -> Option<u64> {
     path.rsplit('/').next()?.split('-').next()?.parse().ok()
 }
@@ -89,6 +91,38 @@ fn in_runs(world: &World, snapshot: &Snapshot) -> Result<Vec<String>> {
     let manifest = fluvial_state_lsm::inspect_manifest(&manifest)?;
     let others = manifest.runs.into_iter().filter_map(|run| run.object);
     Ok(others.map(|name| format!("{STATE}{name}")).chain([path]).collect())
+}
+
+/// Of the logs of file sources: for each batch since the newest ten entries began, what is there
+/// is what the newest plan leads to. What is older waits for its batch to be released.
+fn check_sources(world: &World) -> Result<Result<(), Violation>> {
+    let Some(plan) = block_on(log(world).latest_plan())? else { return Ok(Ok(())) };
+    for (source, range) in plan.ranges.iter().chain(&plan.silent) {
+        let Some(log) = &range.log else { continue };
+        let folder = format!("checkpoint/sources/{source}/");
+        let (mut needed, mut next) = (BTreeSet::new(), Some(log.clone()));
+        let mut first = version_of(&log.name);
+        while let Some(log) = next {
+            let path = format!("{folder}{}", log.name);
+            let Some(bytes) = world.disk().read(&path) else {
+                return Ok(Err(Violation::new(format!("{path} is needed and not there"))));
+            };
+            let needs = fluvial_sources::parse_log_object(frame::open("files", 1, &bytes)?)?;
+            needed.extend(needs.parts.into_iter().map(|part| part.name));
+            first = version_of(&log.name);
+            needed.insert(log.name);
+            next = needs.previous;
+        }
+        let newest = version_of(&log.name);
+        let settled = |name: &str| version_of(name) >= first && version_of(name) <= newest;
+        for path in world.disk().paths_under(&folder) {
+            let name = path.strip_prefix(&folder).unwrap_or(&path);
+            if settled(name) && !needed.contains(name) {
+                return Ok(Err(Violation::new(format!("{path} is left over: no plan names it"))));
+            }
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// Of a folder of files: nothing is staged, and every file is one that was published.

@@ -139,15 +139,27 @@ pub(crate) fn parse_part(bytes: &[u8]) -> Result<Vec<u128>> {
     Ok(whole.iter().map(|chunk| u128::from_le_bytes(*chunk)).collect())
 }
 
-/// Reads the bytes of an entry or part and forgets them: for fuzzing the parsers of what is on
-/// disk.
+/// What an object of the log needs of others; a part needs nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogNeeds {
+    /// The entry before it, of the same ten.
+    pub previous: Option<LogRef>,
+    /// What holds the files of all entries before these ten.
+    pub parts: Vec<LogRef>,
+}
+
+/// Reads an entry or a part: for whoever accounts for what is on disk.
 ///
 /// # Errors
 ///
-/// `Corrupt` if they are neither.
-pub fn parse_log_object(bytes: &[u8]) -> Result<()> {
-    let (entry, part) = (Entry::parse(bytes).map(drop), parse_part(bytes).map(drop));
-    entry.or(part)
+/// `Corrupt` if the bytes are neither.
+pub fn parse_log_object(bytes: &[u8]) -> Result<LogNeeds> {
+    let needs = |entry: Entry| LogNeeds {
+        previous: entry.previous.clone().filter(|_| !entry.starts_decade()),
+        parts: entry.parts.into_iter().map(|part| part.log).collect(),
+    };
+    let entry = Entry::parse(bytes).map(needs);
+    entry.or_else(|_| parse_part(bytes).map(|_| LogNeeds::default()))
 }
 
 #[cfg(test)]
@@ -188,7 +200,25 @@ mod tests {
     fn either_an_entry_or_a_part_is_read() {
         let entry = br#"{"logOffset":0,"newest":5,"files":[]}"#;
         for whole in [&entry[..], &part_bytes(&[1, u128::MAX])] {
-            parse_log_object(whole).unwrap();
+            assert_eq!(parse_log_object(whole).unwrap(), LogNeeds::default());
+        }
+        let log = |name: &str| LogRef { name: name.into(), crc32: 1 };
+        let part = |name| PartRef { level: 1, log: log(name) };
+        let entry_of = |log_offset, parts| Entry {
+            log_offset,
+            previous: Some(log("a")),
+            parts,
+            newest: 5,
+            greatest: None,
+            planned_ms: None,
+            files: Vec::new(),
+        };
+        for (entry, previous, parts) in [
+            (entry_of(1, Vec::new()), Some(log("a")), Vec::new()),
+            (entry_of(10, vec![part("b")]), None, vec![log("b")]),
+        ] {
+            let found = parse_log_object(&entry.bytes().unwrap()).unwrap();
+            assert_eq!(found, LogNeeds { previous, parts });
         }
         let cut = parse_log_object(&entry[1..]).unwrap_err();
         assert_eq!(cut.kind(), ErrorKind::Corrupt);

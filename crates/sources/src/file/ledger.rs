@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, FAN_OUT, FileEntry, Identity, PartRef, parse_part, part_bytes};
 use super::memory::Head;
-use fluvial_core::source_log::SourceLog;
+use fluvial_core::source_log::{SourceLog, SourceLogEntry};
 use fluvial_core::{BatchId, Error, ErrorKind, LogRef, Result, RunId};
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -120,10 +120,11 @@ impl Ledger {
         Entry::parse(&bytes).map_err(|e| e.at(&log.name))
     }
 
-    /// Reads an entry and all that came before it: the head, and the fingerprints of the files
-    /// before its decade.
+    /// Reads an entry whose plan won, and all that came before it: the head, and the fingerprints
+    /// of the files before its decade. What attempts that lost left of that decade is deleted.
     pub(crate) async fn restore(&self, log: &LogRef) -> Result<(Head, Vec<u128>)> {
         let decade = self.decade(log).await?;
+        self.sweep(decade.iter().map(|(log, entry)| (log, entry))).await?;
         let (first, last) = match (decade.last(), decade.first()) {
             (Some((_, first)), Some((_, last))) => (first, last),
             _ => return Err(Error::corrupt(format!("{} has no entries", log.name))),
@@ -186,6 +187,38 @@ impl Ledger {
         Ok(entries)
     }
 
+    /// Deletes what was written for the batches of some entries, from the first to the last, and
+    /// belongs to none of their plans. They are adopted, so nobody can win those batches any more;
+    /// later ones somebody else may be planning.
+    pub(crate) async fn sweep<'a>(
+        &self,
+        entries: impl IntoIterator<Item = (&'a LogRef, &'a Entry)>,
+    ) -> Result<()> {
+        let (mut adopted, mut keep) = (BTreeSet::new(), BTreeSet::new());
+        for (log, entry) in entries {
+            adopted.insert(log.name.as_str());
+            keep.extend(entry.parts.iter().map(|part| part.log.name.as_str()));
+        }
+        let objects = self.log.list().await?;
+        let batches = objects.iter().filter(|o| adopted.contains(o.name.as_str())).map(|o| o.batch);
+        let (Some(first), Some(last)) = (batches.clone().min(), batches.max()) else {
+            return Ok(());
+        };
+        keep.append(&mut adopted);
+        self.delete(&objects, &keep, |batch| (first..=last).contains(&batch)).await
+    }
+
+    async fn delete(
+        &self,
+        objects: &[SourceLogEntry],
+        keep: &BTreeSet<&str>,
+        settled: impl Fn(BatchId) -> bool,
+    ) -> Result<()> {
+        let lost = |o: &&SourceLogEntry| settled(o.batch) && !keep.contains(o.name.as_str());
+        let lost: Vec<String> = objects.iter().filter(lost).map(|o| o.name.clone()).collect();
+        if lost.is_empty() { Ok(()) } else { self.log.delete(lost).await }
+    }
+
     /// Deletes what nobody needs once nothing at or before entry `log` is read again: everything
     /// written for its batch or an earlier one, except its own decade and the parts before it.
     pub(crate) async fn collect(&self, log: &LogRef) -> Result<()> {
@@ -197,11 +230,7 @@ impl Ledger {
         let Some(batch) = objects.iter().find(|o| o.name == log.name).map(|o| o.batch) else {
             return Ok(());
         };
-        let garbage = objects
-            .iter()
-            .filter(|object| object.batch <= batch && !keep.contains(object.name.as_str()))
-            .map(|object| object.name.clone());
-        self.log.delete(garbage.collect::<Vec<_>>()).await
+        self.delete(&objects, &keep, |of| of <= batch).await
     }
 }
 
@@ -280,6 +309,28 @@ mod tests {
         block_on(ledger.collect(&log)).unwrap();
         let (head, before) = block_on(ledger.restore(&last)).unwrap();
         assert_eq!(head.decade.len() + before.len(), 57);
+    }
+
+    #[test]
+    fn what_attempts_that_lost_left_behind_goes_with_the_next_start() {
+        for n in [1, 7, 10, 11, 35, 101] {
+            let disk = Disk::new();
+            let (ledger, memory) = written(&disk, n);
+            let newest = memory.head().unwrap().log.clone();
+            let (lost, run) = (disk.paths(), RunId::new("lost").unwrap());
+            for batch in [n - 1, n] {
+                let attempt = Attempt { batch: BatchId(batch), run: &run, now_ms: None };
+                block_on(ledger.append(attempt, memory.head(), vec![file(9999)])).unwrap();
+            }
+            let later = format!("log/{n}-lost-");
+            block_on(ledger.restore(&newest)).unwrap();
+            let left: Vec<String> =
+                disk.paths().into_iter().filter(|path| !lost.contains(path)).collect();
+            assert!(!left.is_empty(), "{n}: another may be planning that batch");
+            assert!(left.iter().all(|path| path.starts_with(&later)), "{n}: {left:?}");
+            let (head, before) = block_on(ledger.restore(&newest)).unwrap();
+            assert_eq!(head.decade.len() + before.len(), n as usize, "{n}");
+        }
     }
 
     /// Trap D20.
