@@ -134,6 +134,7 @@ impl JsonOptions {
 
     /// A record in plain JSON; `None` if it is none.
     pub(crate) fn plain<'a>(&self, record: &'a str, room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        let record = unmarked(record);
         if self.relax.is_plain() {
             return Some(record.as_bytes());
         }
@@ -159,6 +160,11 @@ impl JsonOptions {
         }
         Ok(())
     }
+}
+
+/// A record without the mark that says it is UTF-8: files that were put together have it within.
+fn unmarked(record: &str) -> &str {
+    record.strip_prefix('\u{feff}').unwrap_or(record)
 }
 
 /// Where a column of the result comes from.
@@ -356,11 +362,12 @@ impl JsonLines {
 impl DecodeLine for JsonLines {
     #[inline]
     fn line(&mut self, line: &str, number: u64) -> Result<()> {
+        let text = unmarked(line);
         if self.relax.is_plain() {
-            return self.plain_line(line.as_bytes(), line, number);
+            return self.plain_line(text.as_bytes(), line, number);
         }
         let mut plain = std::mem::take(&mut self.plain);
-        let done = match self.relax.rewrite(line, &mut plain) {
+        let done = match self.relax.rewrite(text, &mut plain) {
             Ok(()) => self.plain_line(&plain, line, number),
             Err(Syntax) => self.malformed(line, number, self.rows),
         };

@@ -55,6 +55,17 @@ fn check(schema: &str, cases: &[(&str, &str)]) {
 }
 
 #[test]
+fn a_mark_of_utf_8_may_stand_before_any_line() {
+    let file = "\u{feff}{\"a\":1}\n\u{feff}{\"a\":2}\n\u{feff}{\"a\":x}\n";
+    let rows = read("a BIGINT, _corrupt_record STRING", file);
+    assert_eq!(rows, ["1|", "2|", "|\u{feff}{\"a\":x}"]);
+    let lenient = [("allowComments", "true")];
+    let rows =
+        read_with("a BIGINT", None, &lenient, "{\"a\":1}\n\u{feff}{\"a\":2} // c\n").unwrap();
+    assert_eq!(rows, ["1", "2"]);
+}
+
+#[test]
 fn lines_that_are_no_json_are_kept_whole() {
     let nulls = "|||BAD";
     check(
