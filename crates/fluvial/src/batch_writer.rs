@@ -116,7 +116,7 @@ impl DataFrameWriter {
         let location = self.session.catalog().location_of(name)?;
         let reading = reading_options(&self.format, &self.options);
         let catalog = self.session.catalog();
-        catalog.create_to_read(name, &self.format, &location, None, reading).await?;
+        catalog.create(name, &self.format, &location, None, reading).await?;
         self.save(&location).await
     }
 

@@ -42,14 +42,19 @@ struct Entry {
     reading: Reading,
 }
 
-/// The options of a sink without which its files cannot be read.
+/// The options by which the files of a sink are read as they are written.
 pub(crate) fn reading_options(format: &str, options: &Options) -> Reading {
-    let names: &[&str] = match format.to_ascii_lowercase().as_str() {
-        "csv" => &["header", "sep", "delimiter"],
-        _ => &[],
-    };
+    if !format.eq_ignore_ascii_case("csv") {
+        return Reading::new();
+    }
     let given = |name: &&str| Some(((*name).to_owned(), options.peek(name)?.to_owned()));
-    names.iter().filter_map(given).collect()
+    let signs = ["header", "sep", "delimiter", "quote", "escape"];
+    let mut reading: Reading = signs.iter().filter_map(given).collect();
+    // The sink doubles quotes unless told otherwise, and a value may have ends of lines.
+    let quote = reading.get("quote").map_or("\"", String::as_str).to_owned();
+    reading.entry("escape".to_owned()).or_insert(quote);
+    reading.insert("multiLine".to_owned(), "true".to_owned());
+    reading
 }
 
 /// Options by which files are read.
@@ -57,10 +62,15 @@ pub(crate) type Reading = BTreeMap<String, String>;
 
 /// The same by one name each, without those that say what is so anyway.
 fn plain_reading(reading: &Reading) -> Reading {
+    let quote = reading.get("quote").map_or("\"", String::as_str);
     let plain = |(name, value): (&String, &String)| {
         let (name, value, default) = match name.as_str() {
             "header" => ("header", value.to_lowercase(), "false"),
             "sep" | "delimiter" => ("sep", value.clone(), ","),
+            "quote" => ("quote", value.clone(), "\""),
+            // Tables of before doubled quotes without saying so, and had no ends of lines.
+            "escape" => ("escape", value.clone(), quote),
+            "multiLine" => ("multiLine", value.clone(), "true"),
             other => (other, value.clone(), ""),
         };
         (value != default).then(|| (name.to_owned(), value))
@@ -108,27 +118,12 @@ impl Catalog {
         Ok(format!("{}/{schema}/{table}", self.warehouse))
     }
 
-    /// Remembers a table.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::create_to_read`].
-    pub(crate) async fn create(
-        &self,
-        name: &str,
-        format: &str,
-        location: &str,
-        comment: Option<&str>,
-    ) -> Result<()> {
-        self.create_to_read(name, format, location, comment, Reading::new()).await
-    }
-
-    /// The same, of a table that is read with these options.
+    /// Remembers a table and the options by which it is read.
     ///
     /// # Errors
     ///
     /// As [`Self::check`].
-    pub(crate) async fn create_to_read(
+    pub(crate) async fn create(
         &self,
         name: &str,
         format: &str,

@@ -95,7 +95,7 @@ impl DeltaTable {
         let location = session.catalog().location_of(name)?;
         session.catalog().check(name, "delta", &location, &Reading::new()).await?;
         let table = Self::create_if_not_exists(session, &location, schema, partition_by).await?;
-        session.catalog().create(name, "delta", &location, None).await?;
+        session.catalog().create(name, "delta", &location, None, Reading::new()).await?;
         Ok(table)
     }
 

@@ -1,6 +1,6 @@
 //! Where a query's late rows go.
 
-use crate::catalog::Reading;
+use crate::catalog::reading_options;
 use crate::formats::{self, Output};
 use crate::session::Session;
 use fluvial_core::options::Options;
@@ -67,7 +67,8 @@ impl LateRows {
             }
             To::Table { name, format } => {
                 let location = session.catalog().location_of(name)?;
-                session.catalog().check(name, format, &location, &Reading::new()).await?;
+                let reading = reading_options(format, &options);
+                session.catalog().check(name, format, &location, &reading).await?;
                 options.set("path", location);
                 (format.as_str(), Some(name.as_str()))
             }
@@ -100,7 +101,10 @@ impl LateRows {
     pub(crate) async fn register(&self, session: &Session) -> Result<()> {
         let To::Table { name, format } = &self.0 else { return Ok(()) };
         let location = session.catalog().location_of(name)?;
-        session.catalog().create(name, format, &location, Some("Rows that came too late")).await
+        let options = Options::new(Vec::<(String, String)>::new());
+        let (reading, comment) = (reading_options(format, &options), "Rows that came too late");
+        let catalog = session.catalog();
+        catalog.create(name, format, &location, Some(comment), reading).await
     }
 }
 

@@ -176,7 +176,7 @@ impl DataStreamWriter {
         let comment = self.comment.clone();
         let query = self.start().await?;
         let (catalog, comment) = (session.catalog(), comment.as_deref());
-        catalog.create_to_read(name, &format, &location, comment, reading).await?;
+        catalog.create(name, &format, &location, comment, reading).await?;
         Ok(query)
     }
 

@@ -15,6 +15,7 @@
 //! published.
 
 mod commits;
+mod csv;
 mod dictionary;
 mod encode;
 mod hive;
@@ -30,6 +31,7 @@ mod upload;
 mod visible;
 mod writer;
 
+pub use csv::CsvForm;
 #[cfg(any(feature = "avro", feature = "orc"))]
 pub use options::{BlockCompression, ContainerFormat};
 pub use options::{FileFormat, FileOptions, ParquetCompression, TextCompression};

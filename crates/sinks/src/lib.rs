@@ -59,7 +59,7 @@ pub use console::{ConsoleSink, Truncate};
 #[cfg(any(feature = "avro", feature = "orc"))]
 pub use file::{BlockCompression, ContainerFormat};
 pub use file::{
-    FileFormat, FileOptions, FileSink, ParquetCompression, TextCompression, TextTimes,
+    CsvForm, FileFormat, FileOptions, FileSink, ParquetCompression, TextCompression, TextTimes,
     committed_files,
 };
 pub use foreach::{ForeachSink, ForeachWriter};

@@ -108,6 +108,44 @@ async fn a_table_of_files_keeps_the_options_that_it_is_read_with() {
     assert_eq!(sql(&session, "SELECT count(*) FROM t").await, [["2"]]);
 }
 
+/// JSON in CSV has backslashes before quotes, and texts may have ends of lines.
+#[tokio::test]
+async fn a_table_of_csv_is_read_as_it_was_written() {
+    let folder = TempDir::new().unwrap();
+    let session = session(folder.path());
+    let values =
+        ["plain", "a\\b", "say \"x\", y", "a\\\"b,", "\\", "two\nlines", " z ", "#c", "'q'"];
+    let numbers = ["1.5", "Infinity", "-Infinity", "NaN", "-0.0", "1e300", "0.1", "2.0", "3.0"];
+    let union = values.iter().zip(numbers).map(|(value, number)| {
+        let value = value.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
+        format!("SELECT '{value}' AS v, CAST('{number}' AS DOUBLE) AS d")
+    });
+    let query = union.collect::<Vec<_>>().join(" UNION ALL ");
+    let expected = sql(&session, &query).await;
+    assert!(values.iter().all(|value| expected.iter().any(|row| row[0] == *value)), "{expected:?}");
+    let forms: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("header", "true"), ("escape", "\\")],
+        &[("quote", "'"), ("sep", ";"), ("header", "true")],
+        &[("quote", "'"), ("escape", "\""), ("quoteAll", "true"), ("sep", "\\t")],
+    ];
+    for (n, options) in forms.into_iter().enumerate() {
+        let frame = session.sql(&query).await.unwrap();
+        let mut writer = frame.write().unwrap().format("csv");
+        for (name, value) in options {
+            writer = writer.option(*name, *value);
+        }
+        writer.save_as_table(&format!("t{n}")).await.unwrap();
+        let header = options.contains(&("header", "true"));
+        let (v, d) = if header { ("v", "d") } else { ("_c0", "_c1") };
+        let read = format!("SELECT {v}, CAST({d} AS DOUBLE) FROM t{n}");
+        let (mut found, mut expected) = (sql(&session, &read).await, expected.clone());
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{options:?}");
+    }
+}
+
 #[tokio::test]
 async fn folders_of_times_are_written_and_read_in_the_session_s_zone() {
     let folder = TempDir::new().unwrap();

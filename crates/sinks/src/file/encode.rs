@@ -78,8 +78,8 @@ impl Encoder {
             FileFormat::Json { ignore_nulls, compression } => {
                 TextEncoder::json(ignore_nulls, times, compression)?
             }
-            FileFormat::Csv { header, delimiter, quote_all, compression } => {
-                TextEncoder::csv(schema, header, delimiter, quote_all, times, compression)?
+            FileFormat::Csv { form, compression } => {
+                TextEncoder::csv(schema, form, times, compression)?
             }
             FileFormat::Text { compression } => TextEncoder::lines(schema, compression)?,
             #[cfg(any(feature = "avro", feature = "orc"))]
@@ -197,6 +197,7 @@ fn cast_rows(rows: &RecordBatch, schema: SchemaRef) -> Result<RecordBatch> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::csv::CsvForm;
     use crate::file::options::TextCompression;
     use arrow::array::{
         ArrayRef, BinaryArray, Float64Array, Int64Array, Int64Builder, ListArray, MapBuilder,
@@ -225,8 +226,8 @@ mod tests {
     }
 
     fn csv(header: bool, quote_all: bool) -> FileFormat {
-        let compression = TextCompression::None;
-        FileFormat::Csv { header, delimiter: b',', quote_all, compression }
+        let form = CsvForm { header, quote_all, ..CsvForm::default() };
+        FileFormat::Csv { form, compression: TextCompression::None }
     }
 
     #[test]

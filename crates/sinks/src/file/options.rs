@@ -3,6 +3,7 @@
 #[cfg(any(feature = "avro", feature = "orc"))]
 mod container;
 
+use super::csv::CsvForm;
 use super::times::{TIME_OPTIONS, TextTimes};
 #[cfg(any(feature = "avro", feature = "orc"))]
 pub use container::{BlockCompression, ContainerFormat};
@@ -23,14 +24,10 @@ pub enum FileFormat {
         /// How files are compressed.
         compression: TextCompression,
     },
-    /// Comma-separated values.
+    /// Separated values.
     Csv {
-        /// Whether each file begins with the names of the columns.
-        header: bool,
-        /// Between two values.
-        delimiter: u8,
-        /// Whether every value has quotes, not only those that need them.
-        quote_all: bool,
+        /// Their signs.
+        form: CsvForm,
         /// How files are compressed.
         compression: TextCompression,
     },
@@ -179,7 +176,9 @@ impl FileOptions {
         let (format, own): (_, &[_]) = match format.to_lowercase().as_str() {
             "parquet" => (parquet(&mut options)?, &[]),
             "json" => (json(&mut options)?, &["ignoreNullFields"]),
-            "csv" => (csv(&mut options)?, &["delimiter", "header", "quoteAll", "sep"]),
+            "csv" => {
+                (csv(&mut options)?, &["delimiter", "escape", "header", "quote", "quoteAll", "sep"])
+            }
             "text" => (text(&mut options)?, &[]),
             #[cfg(feature = "avro")]
             "avro" => (FileFormat::Container(container::avro(&mut options)?), &[]),
@@ -236,17 +235,32 @@ fn json(options: &mut Options) -> Result<FileFormat> {
 
 fn csv(options: &mut Options) -> Result<FileFormat> {
     let compression = TextCompression::take(options)?;
-    options.refuse(&["quote", "escape", "nullValue", "emptyValue", "encoding", "lineSep"])?;
-    let header = options.take_bool("header")?.unwrap_or(false);
-    let one = |text: &str| match text.as_bytes() {
-        [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Some(*byte),
-        _ => None,
+    options.refuse(&["nullValue", "emptyValue", "encoding", "lineSep", "escapeQuotes"])?;
+    options.refuse(&["charToEscapeQuoteEscaping"])?;
+    // Not trimmed: a blank is a sign too.
+    let mut sign = |name| match options.take(name) {
+        None => Ok(None),
+        Some(text) => match text.as_bytes() {
+            b"\\t" => Ok(Some(b'\t')),
+            [byte] if byte.is_ascii() && !b"\r\n\0".contains(byte) => Ok(Some(*byte)),
+            _ => Err(Options::invalid_value(name, &text, "one ASCII character")),
+        },
     };
-    let sep = options.take_with("sep", "one character", one)?;
-    let delimiter = options.take_with("delimiter", "one character", one)?;
-    let quote_all = options.take_bool("quoteAll")?.unwrap_or(false);
-    let delimiter = sep.or(delimiter).unwrap_or(b',');
-    Ok(FileFormat::Csv { header, delimiter, quote_all, compression })
+    let usual = CsvForm::default();
+    let (sep, delimiter) = (sign("sep")?, sign("delimiter")?);
+    let quote = sign("quote")?.unwrap_or(usual.quote);
+    let form = CsvForm {
+        delimiter: sep.or(delimiter).unwrap_or(usual.delimiter),
+        quote,
+        escape: sign("escape")?.unwrap_or(quote),
+        header: options.take_bool("header")?.unwrap_or(usual.header),
+        quote_all: options.take_bool("quoteAll")?.unwrap_or(usual.quote_all),
+    };
+    if [form.quote, form.escape].contains(&form.delimiter) {
+        let delimiter = char::from(form.delimiter).to_string();
+        return Err(Options::invalid_value("sep", &delimiter, "neither the quote nor its escape"));
+    }
+    Ok(FileFormat::Csv { form, compression })
 }
 
 fn text(options: &mut Options) -> Result<FileFormat> {
@@ -270,15 +284,19 @@ mod tests {
         let (none, gzip) = (TextCompression::None, TextCompression::Gzip);
         let json = FileFormat::Json { ignore_nulls: false, compression: none };
         assert_eq!(parse("json", &[("ignoreNullFields", "false")]).unwrap(), json);
-        let csv = FileFormat::Csv {
-            header: true,
-            delimiter: b';',
-            quote_all: true,
-            compression: TextCompression::Zstd,
-        };
+        let form = CsvForm { header: true, delimiter: b';', quote_all: true, ..CsvForm::default() };
+        let csv = FileFormat::Csv { form, compression: TextCompression::Zstd };
         let pairs =
             [("header", "true"), ("sep", ";"), ("quoteAll", "true"), ("compression", "zstd")];
         assert_eq!(parse("csv", &pairs).unwrap(), csv);
+        for (pairs, signs) in [
+            ([("sep", "\\t"), ("quote", "'")], (b'\t', b'\'', b'\'')),
+            ([("delimiter", "|"), ("escape", "\\")], (b'|', b'"', b'\\')),
+        ] {
+            let (delimiter, quote, escape) = signs;
+            let form = CsvForm { delimiter, quote, escape, ..CsvForm::default() };
+            assert_eq!(parse("csv", &pairs).unwrap(), FileFormat::Csv { form, compression: none });
+        }
         let text = parse("text", &[("compression", "GZIP")]).unwrap();
         assert_eq!(text, FileFormat::Text { compression: gzip });
         assert_eq!(text.extension(), ".txt.gz");
@@ -302,8 +320,10 @@ mod tests {
             ("parquet", &[("compression", "brotli")], "brotli"),
             ("json", &[("compression", "lzo")], "lzo"),
             ("text", &[("maxRecordsPerFile", "0")], "maxRecordsPerFile"),
-            ("csv", &[("quote", "'")], "quote"),
-            ("csv", &[("sep", "ab")], "one character"),
+            ("csv", &[("quote", "ab")], "quote"),
+            ("csv", &[("sep", "'"), ("quote", "'")], "sep"),
+            ("csv", &[("nullValue", "-")], "nullValue"),
+            ("csv", &[("sep", "ab")], "one ASCII character"),
         ] {
             let error = parse(format, pairs).unwrap_err();
             assert!(error.message().contains(text), "{error}");

@@ -2,11 +2,11 @@
 
 use super::cast_rows;
 use super::compress::Compressor;
+use crate::file::csv::{CsvForm, CsvRows};
 use crate::file::json::SparkForms;
 use crate::file::options::TextCompression;
 use crate::file::times::TextTimes;
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::csv::{self, QuoteStyle};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::json::LineDelimitedWriter;
 use arrow::json::writer::WriterBuilder;
@@ -24,7 +24,7 @@ pub(crate) struct TextEncoder {
 /// What a row of text looks like.
 enum Form {
     Json { explicit_nulls: bool, times: Arc<TextTimes> },
-    Csv { header: bool, delimiter: u8, quotes: QuoteStyle, times: Arc<TextTimes> },
+    Csv(Box<CsvRows>),
     Lines,
 }
 
@@ -46,15 +46,13 @@ impl TextEncoder {
     /// `Invalid` if CSV has no place for a type.
     pub(crate) fn csv(
         schema: &Schema,
-        header: bool,
-        delimiter: u8,
-        quote_all: bool,
+        form: CsvForm,
         times: &Arc<TextTimes>,
         compression: TextCompression,
     ) -> Result<Self> {
         refuse_nested(schema)?;
-        let quotes = if quote_all { QuoteStyle::Always } else { QuoteStyle::Necessary };
-        Self::new(Form::Csv { header, delimiter, quotes, times: Arc::clone(times) }, compression)
+        let rows = CsvRows::new(form, Arc::clone(times));
+        Self::new(Form::Csv(Box::new(rows)), compression)
     }
 
     /// The values of the one column of `schema`, one a line.
@@ -73,7 +71,7 @@ impl TextEncoder {
 
     /// Encodes rows.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        match &self.form {
+        match &mut self.form {
             Form::Json { explicit_nulls, times } => {
                 let mut writer: LineDelimitedWriter<_> = WriterBuilder::new()
                     .with_explicit_nulls(*explicit_nulls)
@@ -81,13 +79,14 @@ impl TextEncoder {
                     .build(&mut self.bytes);
                 writer.write(rows)?;
             }
-            Form::Csv { header, delimiter, quotes, times } => {
-                let mut writer = csv::WriterBuilder::new()
-                    .with_header(*header && !self.started)
-                    .with_delimiter(*delimiter)
-                    .with_quote_style(*quotes)
-                    .build(&mut self.bytes);
-                writer.write(&times.text_rows(rows)?)?;
+            Form::Csv(csv) => {
+                let mut lines = Vec::new();
+                if !self.started {
+                    csv.header(rows.schema_ref(), &mut lines);
+                }
+                csv.rows(rows, &mut lines)?;
+                let unwritten = |e| Error::invalid(format!("the rows cannot be written: {e}"));
+                self.bytes.write_all(&lines).map_err(unwritten)?;
             }
             Form::Lines => lines(rows, &mut self.bytes)?,
         }
