@@ -21,7 +21,7 @@ pub(crate) fn tokenize(
     let mut scan = Scan { rest: text, place: Location::new(1, 1) };
     loop {
         let (start, from) = (scan.place, scan.rest);
-        let raw = scan.to_raw();
+        let raw = scan.next_raw();
         let plain = &from[..from.len() - scan.rest.len()];
         let between = Tokenizer::new(dialect, plain).tokenize_with_location();
         let between = between
@@ -51,7 +51,7 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     /// Goes to the next raw string; gives its quote. To the end, if there is none.
-    fn to_raw(&mut self) -> Option<char> {
+    fn next_raw(&mut self) -> Option<char> {
         let mut in_word = false;
         while let Some(next) = self.rest.chars().next() {
             let second = self.rest[next.len_utf8()..].chars().next();
