@@ -67,6 +67,20 @@ fn missing_versions(before: u64, after: u64) -> String {
     )
 }
 
+/// An error of an expression or its values: `[CONDITION] text` is all that is left of ours inside
+/// of the library's and DataFusion's.
+pub(crate) fn about_values(text: &str) -> Error {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b"_.".contains(&b))
+    };
+    match text.split_once('[').and_then(|(_, rest)| rest.split_once("] ")) {
+        Some((name, message)) if is_name(name) => {
+            Error::invalid(message.to_owned()).with_condition(name.to_owned())
+        }
+        _ => Error::invalid(text.to_owned()),
+    }
+}
+
 /// Translates an error of a log write.
 pub(crate) fn transaction_error(error: TransactionError) -> Error {
     delta_error(error.into())
@@ -124,6 +138,14 @@ mod tests {
         assert!(error.message().starts_with("version 2 is missing"), "{error}");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(missing_versions(10, 14).starts_with("versions 11 to 13 are"));
+    }
+
+    #[test]
+    fn the_condition_of_an_expression_is_read_off_its_text() {
+        let error = about_values("Generic error: External error: [DIVIDE_BY_ZERO] by zero");
+        assert_eq!((error.condition(), error.message()), (Some("DIVIDE_BY_ZERO"), "by zero"));
+        let error = about_values("no field named x[0], but [y] is");
+        assert_eq!(error.condition(), None);
     }
 
     #[test]

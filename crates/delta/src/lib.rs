@@ -23,6 +23,7 @@ mod form;
 mod location;
 mod maintain;
 mod merge;
+mod merge_arithmetic;
 mod merge_rules;
 mod options;
 mod provider;

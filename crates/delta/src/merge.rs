@@ -4,8 +4,9 @@
 //! again, other writers that came between, and errors that say what to do.
 
 use crate::commit::newest_batch;
-use crate::error::delta_error;
+use crate::error::{about_values, delta_error};
 use crate::location::TableLocation;
+use crate::merge_arithmetic;
 use crate::merge_rules::check_merged;
 use crate::provider::no_table;
 use arrow::array::RecordBatch;
@@ -180,10 +181,21 @@ impl From<DeltaTableError> for Failure {
                 .with_source(error),
             );
         }
+        if let Some((_, what)) = text.split_once("Cast error: ") {
+            return Self::Error(
+                Error::invalid(format!("a value does not fit into its column: {what}"))
+                    .with_condition("CAST_OVERFLOW_IN_TABLE_INSERT")
+                    .with_source(error),
+            );
+        }
         // What the store says may pass. The rest is about expressions and values.
         let ours = delta_error(error);
-        let about_the_store = ours.kind() != ErrorKind::Unavailable || mentions_a_store(&ours);
-        Self::Error(if about_the_store { ours } else { Error::invalid(ours.message().to_owned()) })
+        Self::Error(match about_values(ours.message()) {
+            _ if mentions_a_store(&ours) => ours,
+            error if error.condition().is_some() => error,
+            error if ours.kind() == ErrorKind::Unavailable => error,
+            _ => ours,
+        })
     }
 }
 
@@ -206,8 +218,10 @@ async fn attempt(table: DeltaTable, merge: &Merge) -> Result<MergeReport, Failur
     let rows = MemTable::try_new(merge.schema.clone(), vec![merge.source.clone()]);
     let rows = rows.map_err(invalid)?;
     let source = SessionContext::new().read_table(Arc::new(rows)).map_err(invalid)?;
+    let session = merge_arithmetic::session().map_err(DeltaTableError::from)?;
     let mut builder = table
         .merge(source, merge.condition.clone())
+        .with_session_state(Arc::new(session))
         .with_source_alias(&merge.source_alias)
         .with_target_alias(&merge.target_alias)
         .with_merge_schema(merge.evolve_schema);

@@ -33,7 +33,7 @@ pub(crate) fn check_merged(table: &DeltaTable) -> Result<()> {
         let fits = match &rule {
             Rule::Generated(name, _) => found.is_some_and(|found| {
                 let column = find(schema.fields(), name).map(|i| schema.field(i).data_type());
-                column.is_some_and(|of| Kind::of(of) == found)
+                column.is_some_and(|of| Kind::of(of) == found.of_column())
             }),
             _ => found.is_some_and(|found| truth(&found)),
         };
@@ -59,6 +59,9 @@ fn parse(text: &str) -> Option<Expr> {
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     Whole,
+    /// A whole number that every type of numbers holds exactly.
+    Small,
+    Float,
     Double,
     /// A number with digits behind the point: a double to DataFusion, a decimal to Spark.
     Digits,
@@ -73,11 +76,26 @@ impl Kind {
     fn of(column: &DataType) -> Self {
         match column {
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Self::Whole,
-            DataType::Float32 | DataType::Float64 => Self::Double,
+            DataType::Float32 => Self::Float,
+            DataType::Float64 => Self::Double,
             DataType::Utf8 => Self::Text,
             DataType::Boolean => Self::Truth,
             other => Self::Other(other.clone()),
         }
+    }
+
+    /// What a column of such values is.
+    fn of_column(self) -> Self {
+        if self == Self::Small { Self::Whole } else { self }
+    }
+
+    fn is_whole(&self) -> bool {
+        matches!(self, Self::Whole | Self::Small)
+    }
+
+    /// Numbers with which Spark and DataFusion both compute in doubles.
+    fn is_double(&self) -> bool {
+        matches!(self, Self::Double | Self::Digits)
     }
 }
 
@@ -90,8 +108,11 @@ fn kind(expr: &Expr, schema: &Schema) -> Option<Kind> {
             Some(Kind::of(schema.field(find(schema.fields(), &name.value)?).data_type()))
         }
         Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) if digits.parse::<i64>().is_ok() => Some(Kind::Whole),
-            Value::Number(..) => Some(Kind::Digits),
+            Value::Number(digits, _) => Some(match digits.parse::<i64>() {
+                Ok(value) if value < 1 << f32::MANTISSA_DIGITS => Kind::Small,
+                Ok(_) => Kind::Whole,
+                Err(_) => Kind::Digits,
+            }),
             // Spark takes backslashes in texts for escapes.
             Value::SingleQuotedString(text) => (!text.contains('\\')).then_some(Kind::Text),
             Value::Boolean(_) => Some(Kind::Truth),
@@ -100,7 +121,7 @@ fn kind(expr: &Expr, schema: &Schema) -> Option<Kind> {
         },
         Expr::Nested(inner) => of(inner),
         Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => {
-            of(expr).filter(|kind| matches!(kind, Kind::Whole | Kind::Double | Kind::Digits))
+            of(expr).filter(|kind| kind.is_whole() || kind.is_double() || *kind == Kind::Float)
         }
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => of(expr).filter(truth),
         Expr::IsNull(inner) | Expr::IsNotNull(inner) => of(inner).map(|_| Kind::Truth),
@@ -126,9 +147,15 @@ fn binary(left: &Kind, op: &Op, right: &Kind) -> Option<Kind> {
             compared(left, right).then_some(Kind::Truth)
         }
         Op::Plus | Op::Minus | Op::Multiply => match (left, right) {
-            (Kind::Whole, Kind::Whole) => Some(Kind::Whole),
-            (Kind::Double, Kind::Whole | Kind::Double | Kind::Digits)
-            | (Kind::Whole | Kind::Digits, Kind::Double) => Some(Kind::Double),
+            (left, right) if left.is_whole() && right.is_whole() => Some(Kind::Whole),
+            (Kind::Float, Kind::Float) => Some(Kind::Float),
+            // A FLOAT beside a whole number is one to DataFusion, a DOUBLE to Spark.
+            (Kind::Digits, Kind::Digits) => None,
+            (Kind::Double, other) | (other, Kind::Double) => {
+                (other.is_whole() || other.is_double() || *other == Kind::Float)
+                    .then_some(Kind::Double)
+            }
+            (Kind::Float, Kind::Digits) | (Kind::Digits, Kind::Float) => Some(Kind::Double),
             _ => None,
         },
         _ => None,
@@ -141,11 +168,14 @@ fn truth(kind: &Kind) -> bool {
 
 fn compared(left: &Kind, right: &Kind) -> bool {
     let number = |kind: &Kind| match kind {
-        Kind::Whole | Kind::Double | Kind::Digits => true,
         Kind::Other(of) => of.is_numeric(),
-        _ => false,
+        kind => kind.is_whole() || kind.is_double() || *kind == Kind::Float,
     };
-    left == right || *left == Kind::Null || *right == Kind::Null || (number(left) && number(right))
+    match (left, right) {
+        (Kind::Null, _) | (_, Kind::Null) => true,
+        (Kind::Float, Kind::Whole) | (Kind::Whole, Kind::Float) => false,
+        (left, right) => left == right || (number(left) && number(right)),
+    }
 }
 
 #[cfg(test)]
@@ -162,6 +192,7 @@ mod tests {
             field("s", DataType::Utf8),
             field("day", DataType::Date32),
             field("p", DataType::Decimal128(10, 2)),
+            field("f", DataType::Float32),
         ]);
         let is_plain = |text: &str| parse(text).is_some_and(|e| kind(&e, &schema).is_some());
         for plain in [
@@ -170,6 +201,8 @@ mod tests {
             "-A < 3 AND s = 'x'",
             "d * 0.5 >= a",
             "p > 0.5",
+            "f > 16777215 AND f < 0.5",
+            "f * f + 0.5 > d",
             "day = day",
             "s IN ('x', 'y') OR s IS NULL",
             "NOT (a BETWEEN 1 AND 5)",
@@ -189,6 +222,9 @@ mod tests {
             "s > 5",
             "a * 0.1",
             "p * 2",
+            "f * 2",
+            "f > a",
+            "f > 16777216",
             "s LIKE 'x%'",
             r"s = 'a\tb'",
             "day = '2026-11-30'",

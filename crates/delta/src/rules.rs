@@ -4,6 +4,7 @@
 //! Their expressions are texts in the table's metadata, in SQL. Who knows that language reads them
 //! ([`Compile`]); here they are kept to.
 
+use crate::error::about_values;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, RecordBatch,
 };
@@ -219,7 +220,7 @@ fn plain_zeros(column: &ArrayRef) -> ArrayRef {
 }
 
 fn unreadable(error: datafusion::error::DataFusionError) -> Error {
-    Error::invalid(error.strip_backtrace())
+    about_values(&error.strip_backtrace())
 }
 
 fn evaluate(expr: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<ArrayRef> {

@@ -139,3 +139,39 @@ async fn a_rule_that_looks_at_the_clock_is_refused_before_the_first_row() {
         assert_eq!(error.condition(), Some("DELTA_FEATURE_NOT_SUPPORTED"), "{error}");
     }
 }
+
+/// Numbers that have no place in their type are Spark's errors, in rules as in what a merge says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_overflows_in_a_merge_is_an_error() {
+    let folder = TempDir::new().unwrap();
+    let session = session(folder.path());
+    ruled(folder.path(), "ruled", ("integer", "id * 2"), "v + 1 > 0");
+    append(&session, &row("1", "1")).await.unwrap();
+    const OVERFLOW: &str = "ARITHMETIC_OVERFLOW";
+    // Appended rows, and merged ones.
+    for (id, v) in [("1073741824", "1"), ("2", "2147483647")] {
+        assert_eq!(condition(append(&session, &row(id, v)).await), OVERFLOW, "{id}, {v}");
+        let merge = format!(
+            "MERGE INTO ruled AS t USING ({}) AS s ON t.id = s.id
+             WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)",
+            row(id, v)
+        );
+        assert_eq!(condition(session.sql(&merge).await.map(drop)), OVERFLOW, "{id}, {v}");
+    }
+    for (value, expected) in [
+        ("t.v + 2147483647", OVERFLOW),
+        ("t.v * s.id * 2147483647 * 2", OVERFLOW),
+        ("1 / (s.id - 1)", "DIVIDE_BY_ZERO"),
+        ("t.v + 2147483647L", "CAST_OVERFLOW_IN_TABLE_INSERT"),
+    ] {
+        let merge = format!(
+            "MERGE INTO ruled AS t USING (SELECT 1 AS id) AS s ON t.id = s.id
+             WHEN MATCHED THEN UPDATE SET v = {value}"
+        );
+        assert_eq!(condition(session.sql(&merge).await.map(drop)), expected, "{value}");
+    }
+    let merge = "MERGE INTO ruled AS t USING (SELECT 1 AS id) AS s
+         ON t.id = s.id AND t.v + 2147483647 > 0 WHEN MATCHED THEN DELETE";
+    assert_eq!(condition(session.sql(merge).await.map(drop)), OVERFLOW);
+    assert_eq!(sql(&session, "SELECT id, v, day FROM ruled").await, [["1", "1", "2"]]);
+}
