@@ -20,7 +20,8 @@ use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SkipType};
 use fluvial_core::{Error, OutputMode};
 use set_operation as set;
-pub(super) use set_operation::{distinct_last, is_set_operation};
+pub(super) use set_operation::distinct_last;
+pub(crate) use set_operation::is_set_operation;
 
 fn refuse(condition: &'static str, message: impl Into<String>) -> Error {
     Error::invalid(message).with_condition(condition)

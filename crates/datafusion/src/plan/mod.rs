@@ -41,5 +41,6 @@ pub(crate) use transform_node::runs_by_processing_time;
 pub use watermark_node::{WatermarkNode, parse_idle_after};
 
 pub(crate) use batch_time::bind_batch;
+pub(crate) use check::is_set_operation;
 pub(crate) use physical::StreamPlanner;
 pub(crate) use watermarks::operator_watermarks;

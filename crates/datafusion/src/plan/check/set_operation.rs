@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Whether a join of the analysed plan stands for EXCEPT or INTERSECT: no other semi or anti join
 /// matches null to null before the optimiser has seen it.
-pub(in crate::plan) fn is_set_operation(join: &Join) -> bool {
+pub(crate) fn is_set_operation(join: &Join) -> bool {
     join.null_equality == NullEquality::NullEqualsNull
         && matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
 }
