@@ -43,6 +43,14 @@ fn place(version: Version) -> String {
     format!("version {version} of the log")
 }
 
+/// What is said of a version that has nothing in it: rows of it may be missing, and be written
+/// again.
+pub(crate) fn empty(version: Version) -> Error {
+    let message = "it is empty: whoever wrote it did not end; restore _delta_log from a copy, \
+                   remove the file if it is the newest version, or make the table anew";
+    Error::corrupt(message).at(place(version))
+}
+
 /// The actions of a version.
 ///
 /// # Errors
@@ -51,9 +59,7 @@ fn place(version: Version) -> String {
 pub(crate) fn actions(version: Version, bytes: &Bytes) -> Result<Vec<Action>> {
     let actions = get_actions(version, bytes).map_err(|e| delta_error(e).at(place(version)))?;
     if actions.is_empty() {
-        let message = "it is empty: whoever wrote it did not end; restore _delta_log from a copy, \
-                       or make the table anew";
-        return Err(Error::corrupt(message).at(place(version)));
+        return Err(empty(version));
     }
     Ok(actions)
 }

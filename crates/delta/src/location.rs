@@ -2,6 +2,7 @@
 
 use crate::error::{delta_error, is_missing};
 use crate::provider::no_table;
+use crate::source::Log;
 use deltalake::logstore::{
     LogStore, LogStoreFactory, LogStoreRef, ObjectStoreRef, StorageConfig, default_logstore,
     logstore_factories,
@@ -136,6 +137,17 @@ impl TableLocation {
 
     /// The newest state of the table; `None` if there is no table.
     pub(crate) async fn load(&self) -> Result<Option<DeltaTable>> {
+        let table = self.load_any().await?;
+        if let Some(table) = &table {
+            let log = Log::of(table.log_store().as_ref());
+            let checked = log.check(table.version().unwrap_or_default()).await;
+            checked.map_err(|e| e.at(format!("table {self}")))?;
+        }
+        Ok(table)
+    }
+
+    /// The same, also if there are versions among it that have nothing in them.
+    pub(crate) async fn load_any(&self) -> Result<Option<DeltaTable>> {
         if self.is_nowhere()? {
             return Ok(None);
         }

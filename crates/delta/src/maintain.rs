@@ -94,7 +94,7 @@ pub async fn vacuum(
 /// `NotFound` if there is no table, `Corrupt` for a version that cannot be read.
 pub async fn history(location: &TableLocation, limit: Option<usize>) -> Result<RecordBatch> {
     let log_store = load(location).await?.log_store();
-    let log = Log::new(log_store.object_store(None), log_store.log_path().clone());
+    let log = Log::of(log_store.as_ref());
     let versions = log.versions(0).await?;
     let (mut numbers, mut times, mut infos) = (Vec::new(), Vec::new(), Vec::new());
     for (version, modified) in versions.into_iter().rev().take(limit.unwrap_or(usize::MAX)) {

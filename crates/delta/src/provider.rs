@@ -62,12 +62,14 @@ pub async fn table_provider(
     location: &TableLocation,
     version: TableVersion,
 ) -> Result<Arc<dyn TableProvider>> {
-    let table = location.load().await?.ok_or_else(|| no_table(location))?;
-    let table = travel(table, version).await.map_err(|e| e.at(format!("table {location}")))?;
+    let place = |e: Error| e.at(format!("table {location}"));
+    let table = location.load_any().await?.ok_or_else(|| no_table(location))?;
+    let table = travel(table, version).await.map_err(place)?;
+    let log = Log::of(table.log_store().as_ref());
+    log.check(table.version().unwrap_or_default()).await.map_err(place)?;
     table.table_provider().await.map_err(|error| {
         // The library speaks DataFusion here.
-        delta_error(deltalake::DeltaTableError::GenericError { source: Box::new(error) })
-            .at(format!("table {location}"))
+        place(delta_error(deltalake::DeltaTableError::GenericError { source: Box::new(error) }))
     })
 }
 
@@ -101,8 +103,7 @@ async fn travel(mut table: DeltaTable, version: TableVersion) -> Result<DeltaTab
 /// The newest version that was there at a time, which must not be before or after all of them: as
 /// in Delta, where "the newest" would be another one tomorrow.
 async fn version_at(table: &DeltaTable, time: i64) -> Result<u64> {
-    let log_store = table.log_store();
-    let log = Log::new(log_store.object_store(None), log_store.log_path().clone());
+    let log = Log::of(table.log_store().as_ref());
     let in_log = in_log(table.snapshot().map_err(delta_error)?.metadata());
     let times = Times::read(&log, in_log).await?;
     if times.since(time).await?.is_none() {

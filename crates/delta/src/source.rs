@@ -112,8 +112,7 @@ impl DeltaSource {
     pub async fn open(location: TableLocation, options: DeltaSourceOptions) -> Result<Self> {
         let table = Table::open(&location, options.reading).await;
         let table = table.map_err(|e| e.at(format!("table {location}")))?;
-        let store = table.log_store.object_store(None);
-        let log = Log::new(store, table.log_store.log_path().clone());
+        let log = Log::of(table.log_store.as_ref());
         let (table, known) = (Arc::new(table), Mutex::default());
         let mut source = Self { location, options, table, tracked: None, log, known };
         source.take_columns().await.map_err(|e| source.at(e))?;
@@ -150,6 +149,7 @@ impl DeltaSource {
             Err(_) if self.is_lost(version).await? => return Err(self.lost(version)),
             Err(error) => return Err(delta_error(error)),
         };
+        self.log.check(version).await?;
         self.table.check(version, Some(snapshot.metadata()), Some(snapshot.protocol()))?;
         let timestamp = self.log.read(version).await?.map_or(0, |written| written.modified);
         let mut views = snapshot.file_views(log_store, None);

@@ -1,11 +1,12 @@
 //! The table's log, one version at a time: what is new is read, and nothing is listed for it.
 
+use crate::entry::empty;
 use bytes::Bytes;
-use deltalake::logstore::{ObjectStoreRef, commit_uri_from_version};
+use deltalake::logstore::{LogStore, ObjectStoreRef, commit_uri_from_version};
 use fluvial_core::{Error, Result};
 use futures::TryStreamExt;
-use object_store::ObjectStoreExt;
 use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStoreExt};
 use serde_json::Value;
 
 /// The versions of one table.
@@ -24,8 +25,8 @@ pub(crate) struct Written {
 }
 
 impl Log {
-    pub(crate) fn new(store: ObjectStoreRef, folder: Path) -> Self {
-        Self { store, folder }
+    pub(crate) fn of(log_store: &dyn LogStore) -> Self {
+        Self { store: log_store.object_store(None), folder: log_store.log_path().clone() }
     }
 
     /// A version; `None` if there is none.
@@ -53,9 +54,47 @@ impl Log {
         Ok(hint.and_then(|hint| hint.get("version")?.as_u64()))
     }
 
+    /// Checks that a version is made of versions that have something in them. The library passes
+    /// over those that are empty. One listing.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` naming the first empty one.
+    pub(crate) async fn check(&self, version: u64) -> Result<()> {
+        let hint = self.checkpoint().await?.filter(|checkpoint| *checkpoint <= version);
+        let (mut checkpoint, mut hollow) = (None, Vec::new());
+        for object in self.list(hint.unwrap_or(0)).await? {
+            match self.numbered(&object) {
+                Some((number, _)) if number > version => {}
+                Some((number, ".json")) if object.size == 0 => hollow.push(number),
+                Some((number, rest)) if rest.starts_with(".checkpoint.") => {
+                    checkpoint = checkpoint.max(Some(number));
+                }
+                _ => {}
+            }
+        }
+        match hollow.into_iter().filter(|number| Some(*number) > checkpoint).min() {
+            None => Ok(()),
+            Some(number) => Err(empty(number)),
+        }
+    }
+
     /// The versions from `first` on and the times of their files, in order. One listing.
     pub(crate) async fn versions(&self, first: u64) -> Result<Vec<(u64, i64)>> {
-        let objects: Vec<_> = match first.checked_sub(1) {
+        let objects = self.list(first).await?;
+        let version = |object: &ObjectMeta| {
+            let (version, rest) = self.numbered(object)?;
+            (rest == ".json").then(|| (version, object.last_modified.timestamp_millis()))
+        };
+        let mut versions: Vec<_> = objects.iter().filter_map(version).collect();
+        versions.retain(|(version, _)| *version >= first);
+        versions.sort_unstable();
+        Ok(versions)
+    }
+
+    /// What is in the log from version `first` on.
+    async fn list(&self, first: u64) -> Result<Vec<ObjectMeta>> {
+        match first.checked_sub(1) {
             None => self.store.list(Some(&self.folder)),
             Some(before) => {
                 let offset = commit_uri_from_version(Some(before));
@@ -64,17 +103,14 @@ impl Log {
         }
         .try_collect()
         .await
-        .map_err(|e| Error::from(e).at("listing the log"))?;
-        let version = |object: &object_store::ObjectMeta| {
-            let name = object.location.filename()?;
-            let direct = self.folder.clone().join(name) == object.location;
-            let digits =
-                name.strip_suffix(".json").filter(|digits| direct && digits.len() == 20)?;
-            Some((digits.parse().ok()?, object.last_modified.timestamp_millis()))
-        };
-        let mut versions: Vec<_> = objects.iter().filter_map(version).collect();
-        versions.retain(|(version, _)| *version >= first);
-        versions.sort_unstable();
-        Ok(versions)
+        .map_err(|e| Error::from(e).at("listing the log"))
+    }
+
+    /// The version in the name of an object of the log, and what follows it.
+    fn numbered<'a>(&self, object: &'a ObjectMeta) -> Option<(u64, &'a str)> {
+        let name = object.location.filename()?;
+        let (digits, rest) = name.split_at_checked(20)?;
+        let direct = self.folder.clone().join(name) == object.location;
+        Some((digits.parse().ok().filter(|_| direct)?, rest))
     }
 }

@@ -3,7 +3,7 @@
 use crate::hand::{Hand, Reading};
 use crate::table::{drive, location, numbers, opened, publish, spec};
 use fluvial_core::{Error, ErrorKind, OutputMode, Sink};
-use fluvial_delta::{DeltaOptions, DeltaSink};
+use fluvial_delta::{DeltaOptions, DeltaSink, TableVersion, table_provider};
 use fluvial_sim::Disk;
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
@@ -64,4 +64,39 @@ fn a_version_that_is_cut_off_or_empty_between_ours_stops_a_writer_by_its_number(
             assert_eq!(crate::table::read_numbers(&store).await, [0, 1, 7]);
         });
     }
+}
+
+#[test]
+fn an_empty_version_stops_whoever_reads_or_opens_the_table() {
+    drive(async {
+        let disk = Disk::new();
+        let store = disk.process().store();
+        let append = |value: i64| numbers(&[value]);
+        let properties = [("delta.checkpointInterval".into(), "5".into())].into();
+        let options = DeltaOptions { properties, ..DeltaOptions::default() };
+        let sink = DeltaSink::new(location(&store), options);
+        let spec = |query| spec(query, OutputMode::Append, append(0).schema());
+        sink.open(&spec("q")).await.unwrap();
+        for batch in 0..3 {
+            publish(&sink, batch, &append(7)).await.unwrap();
+        }
+        let log = |version: u64| format!("warehouse/table/_delta_log/{version:020}.json");
+        let whole = store.get(&Path::from(log(2))).await.unwrap().bytes().await.unwrap();
+        disk.write(&log(2), Vec::new());
+        let read = async |version| table_provider(&location(&store), version).await;
+        for version in [TableVersion::Newest, TableVersion::Number(2)] {
+            assert_names(&read(version).await.unwrap_err(), 2, 0);
+        }
+        // What was there before is.
+        read(TableVersion::Number(1)).await.unwrap();
+        let other = DeltaSink::new(location(&store), DeltaOptions::default());
+        assert_names(&other.open(&spec("other")).await.unwrap_err(), 2, 0);
+        disk.write(&log(2), whole);
+        other.open(&spec("other")).await.unwrap();
+        // Below a checkpoint only who reads that far back needs it.
+        publish(&sink, 3, &append(7)).await.unwrap();
+        disk.write(&log(2), Vec::new());
+        read(TableVersion::Newest).await.unwrap();
+        assert_names(&read(TableVersion::Number(3)).await.unwrap_err(), 2, 0);
+    });
 }
