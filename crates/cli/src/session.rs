@@ -10,6 +10,7 @@ use fluvial::{
     Executed, ScriptOptions, Session, SessionSettings, StreamingQuery, StreamingQueryListener,
     Trigger,
 };
+use fluvial_sinks::TableStyle;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -128,7 +129,9 @@ impl Library {
             Executed::Rows(frame) => {
                 let schema = Arc::clone(frame.schema().inner());
                 let rows = frame.collect().await.map_err(fluvial_datafusion::from_datafusion)?;
-                Ok(Step::Said(fluvial_sinks::draw(&schema, &rows, ROWS_SHOWN, None)?))
+                let zone = self.session.settings().zone()?;
+                let style = TableStyle { rows_max: ROWS_SHOWN, width_max: None, zone };
+                Ok(Step::Said(fluvial_sinks::draw(&schema, &rows, style)?))
             }
             Executed::Done(text) => Ok(Step::Said(text)),
         }

@@ -10,6 +10,7 @@ use anyhow::Context;
 use fluvial::Session;
 use fluvial::arrow::array::{AsArray, RecordBatch};
 use fluvial::datafusion::prelude::DataFrame;
+use fluvial_sinks::TableStyle;
 use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 
@@ -47,13 +48,17 @@ pub(crate) async fn read(args: &ReadState) -> anyhow::Result<Exit> {
             reader = reader.option(name, true);
         }
     }
-    print(reader.load().await?, args.limit).await
+    print(reader.load().await?, style(&session, args.limit)?).await
 }
 
 /// Prints which state there is.
 pub(crate) async fn list(args: &ListState) -> anyhow::Result<Exit> {
     let session = session(&[])?;
-    print(session.read_state_metadata(&args.checkpoint).await?, usize::MAX).await
+    print(session.read_state_metadata(&args.checkpoint).await?, style(&session, usize::MAX)?).await
+}
+
+fn style(session: &Session, rows_max: usize) -> fluvial_core::Result<TableStyle> {
+    Ok(TableStyle { rows_max, width_max: None, zone: session.settings().zone()? })
 }
 
 /// Keys and values as columns of their own: `key.page`.
@@ -73,17 +78,17 @@ fn flat(rows: &RecordBatch) -> anyhow::Result<RecordBatch> {
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
-/// Prints a table; one row more than `limit` is read, to say that there are more.
-async fn print(frame: DataFrame, limit: usize) -> anyhow::Result<Exit> {
+/// Prints a table; one row more than it may have is read, to say that there are more.
+async fn print(frame: DataFrame, style: TableStyle) -> anyhow::Result<Exit> {
     let schema = Arc::clone(frame.schema().inner());
-    let frame = match limit {
+    let frame = match style.rows_max {
         usize::MAX => frame,
         limit => frame.limit(0, Some(limit + 1)).map_err(fluvial::from_datafusion)?,
     };
     let rows = frame.collect().await.map_err(fluvial::from_datafusion)?;
     let heading = flat(&RecordBatch::new_empty(schema))?.schema();
     let rows: Vec<RecordBatch> = rows.iter().map(flat).collect::<anyhow::Result<_>>()?;
-    let text = fluvial_sinks::draw(&heading, &rows, limit, None)?;
+    let text = fluvial_sinks::draw(&heading, &rows, style)?;
     match std::io::stdout().write_all(text.as_bytes()) {
         // `| head` has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::Done),

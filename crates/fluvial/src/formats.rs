@@ -4,6 +4,7 @@ use crate::memory_table::MemorySinkTable;
 use crate::session::Session;
 use crate::settings::SchemaInference;
 use arrow::datatypes::SchemaRef;
+use chrono_tz::Tz;
 use fluvial_core::options::{Options, nearest};
 use fluvial_core::{Error, OutputMode, Result, Sink};
 use fluvial_datafusion::from_datafusion;
@@ -157,7 +158,7 @@ pub(crate) struct SinkRequest<'a> {
 pub(crate) async fn sink(request: SinkRequest<'_>, options: Options) -> Result<Output> {
     let output = match request.format.to_ascii_lowercase().as_str() {
         "memory" => memory(&request, options)?,
-        "console" => console(options)?,
+        "console" => console(options, request.session.settings().zone()?)?,
         "noop" => {
             options.finish(&[])?;
             let sink = Arc::new(NoopSink::new());
@@ -199,8 +200,8 @@ fn memory(request: &SinkRequest<'_>, options: Options) -> Result<Output> {
     Ok(Output { sink, lasting: Lasting::WithTheProcess, keeps_rows: true })
 }
 
-fn console(mut options: Options) -> Result<Output> {
-    let mut sink = ConsoleSink::stdout();
+fn console(mut options: Options, zone: Tz) -> Result<Output> {
+    let mut sink = ConsoleSink::stdout().with_zone(zone);
     if let Some(rows) = options.take_positive("numRows")? {
         sink = sink.with_rows_max(usize::try_from(rows.get()).unwrap_or(usize::MAX));
     }

@@ -1,5 +1,6 @@
 //! Settings of a session, by our names and by Spark's.
 
+use chrono_tz::Tz;
 use fluvial_core::options::{Options, nearest};
 use fluvial_core::{Error, NameCase, Result, WatermarkPolicy, WatermarkScope};
 use fluvial_engine::EmptyBatches;
@@ -148,6 +149,15 @@ const ALWAYS: &[(&str, &[&str])] = &[
 ];
 
 impl SessionSettings {
+    /// The session's time zone.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_SETTING` if [`Self::timezone`] is none.
+    pub fn zone(&self) -> Result<Tz> {
+        zone("timezone", &self.timezone)
+    }
+
     /// Sets one setting.
     ///
     /// # Errors
@@ -164,9 +174,7 @@ impl SessionSettings {
         let Some((ours, _)) = NAMES.iter().find(is) else { return always(name, value) };
         match *ours {
             "timezone" => {
-                value.parse::<chrono_tz::Tz>().map_err(|_| {
-                    bad(name, value, "an IANA time zone such as UTC or Europe/Berlin")
-                })?;
+                zone(name, value)?;
                 value.clone_into(&mut self.timezone);
             }
             "state.partitions" => self.state_partitions = positive(name, value)?,
@@ -279,6 +287,11 @@ fn boolean(name: &str, value: &str) -> Result<bool> {
         "false" => Ok(false),
         _ => Err(bad(name, value, "true or false")),
     }
+}
+
+fn zone(name: &str, value: &str) -> Result<Tz> {
+    let expected = "an IANA time zone such as UTC or Europe/Berlin";
+    value.parse().map_err(|_| bad(name, value, expected))
 }
 
 fn bad(name: &str, value: &str, expected: &str) -> Error {

@@ -1,4 +1,5 @@
-//! One value of a column as text for people, as Spark's `show` writes it.
+//! One value of a column as text for people, as Spark's `show` writes it: points in time in the
+//! zone of the session.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, FixedSizeBinaryArray, LargeBinaryArray, StructArray,
@@ -6,11 +7,13 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use chrono::TimeZone;
+use chrono_tz::Tz;
 use fluvial_core::Result;
 use std::fmt::Write;
 
 /// Appends the value at `row` to `out`; null is `NULL`.
-pub(crate) fn push_cell(out: &mut String, column: &ArrayRef, row: usize) -> Result<()> {
+pub(crate) fn push_cell(out: &mut String, column: &ArrayRef, row: usize, zone: Tz) -> Result<()> {
     if column.is_null(row) {
         out.push_str("NULL");
         return Ok(());
@@ -18,19 +21,23 @@ pub(crate) fn push_cell(out: &mut String, column: &ArrayRef, row: usize) -> Resu
     match column.data_type() {
         DataType::Float32 => push_float(out, column.as_primitive::<Float32Type>().value(row)),
         DataType::Float64 => push_float(out, column.as_primitive::<Float64Type>().value(row)),
-        DataType::Timestamp(_, _) => push_timestamp(out, &column.slice(row, 1))?,
+        DataType::Timestamp(_, of) => {
+            // What has no zone is shown as it is.
+            let zone = of.as_ref().map_or(Tz::UTC, |_| zone);
+            push_timestamp(out, &column.slice(row, 1), zone)?;
+        }
         DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_) => {
             push_bytes(out, bytes_at(column, row));
         }
-        DataType::Struct(_) => push_struct(out, column.as_struct(), row)?,
-        DataType::List(_) => push_list(out, &column.as_list::<i32>().value(row))?,
-        DataType::LargeList(_) => push_list(out, &column.as_list::<i64>().value(row))?,
+        DataType::Struct(_) => push_struct(out, column.as_struct(), row, zone)?,
+        DataType::List(_) => push_list(out, &column.as_list::<i32>().value(row), zone)?,
+        DataType::LargeList(_) => push_list(out, &column.as_list::<i64>().value(row), zone)?,
         DataType::FixedSizeList(_, _) => {
-            push_list(out, &column.as_fixed_size_list().value(row))?;
+            push_list(out, &column.as_fixed_size_list().value(row), zone)?;
         }
-        DataType::Map(_, _) => push_map(out, &column.as_map().value(row))?,
+        DataType::Map(_, _) => push_map(out, &column.as_map().value(row), zone)?,
         DataType::Dictionary(_, value) => {
-            push_cell(out, &cast(&column.slice(row, 1), value)?, 0)?;
+            push_cell(out, &cast(&column.slice(row, 1), value)?, 0, zone)?;
         }
         _ => {
             let plain = ArrayFormatter::try_new(column.as_ref(), &FormatOptions::default())?;
@@ -69,8 +76,8 @@ where
     }
 }
 
-/// `yyyy-MM-dd HH:mm:ss[.SSSSSS]` in UTC, without zeros at the end of the fraction.
-fn push_timestamp(out: &mut String, one: &ArrayRef) -> Result<()> {
+/// `yyyy-MM-dd HH:mm:ss[.SSSSSS]`, without zeros at the end of the fraction.
+fn push_timestamp(out: &mut String, one: &ArrayRef, zone: Tz) -> Result<()> {
     let micros = cast(one, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
     let value = micros.as_primitive::<TimestampMicrosecondType>().value(0);
     let Some(time) = arrow::temporal_conversions::timestamp_us_to_datetime(value) else {
@@ -78,7 +85,8 @@ fn push_timestamp(out: &mut String, one: &ArrayRef) -> Result<()> {
         out.push_str(&format!("{value} us"));
         return Ok(());
     };
-    out.push_str(&time.format("%Y-%m-%d %H:%M:%S").to_string());
+    let local = zone.from_utc_datetime(&time).naive_local();
+    out.push_str(&local.format("%Y-%m-%d %H:%M:%S").to_string());
     let fraction = value.rem_euclid(1_000_000);
     if fraction != 0 {
         out.push_str(format!(".{fraction:06}").trim_end_matches('0'));
@@ -107,39 +115,39 @@ fn push_bytes(out: &mut String, bytes: &[u8]) {
     out.push(']');
 }
 
-fn push_struct(out: &mut String, column: &StructArray, row: usize) -> Result<()> {
+fn push_struct(out: &mut String, column: &StructArray, row: usize, zone: Tz) -> Result<()> {
     out.push('{');
     for (i, field) in column.columns().iter().enumerate() {
         if i > 0 {
             out.push_str(", ");
         }
-        push_cell(out, field, row)?;
+        push_cell(out, field, row, zone)?;
     }
     out.push('}');
     Ok(())
 }
 
-fn push_list(out: &mut String, items: &ArrayRef) -> Result<()> {
+fn push_list(out: &mut String, items: &ArrayRef, zone: Tz) -> Result<()> {
     out.push('[');
     for row in 0..items.len() {
         if row > 0 {
             out.push_str(", ");
         }
-        push_cell(out, items, row)?;
+        push_cell(out, items, row, zone)?;
     }
     out.push(']');
     Ok(())
 }
 
-fn push_map(out: &mut String, entries: &StructArray) -> Result<()> {
+fn push_map(out: &mut String, entries: &StructArray, zone: Tz) -> Result<()> {
     out.push('{');
     for row in 0..entries.len() {
         if row > 0 {
             out.push_str(", ");
         }
-        push_cell(out, entries.column(0), row)?;
+        push_cell(out, entries.column(0), row, zone)?;
         out.push_str(" -> ");
-        push_cell(out, entries.column(1), row)?;
+        push_cell(out, entries.column(1), row, zone)?;
     }
     out.push('}');
     Ok(())
@@ -155,9 +163,13 @@ mod tests {
     use std::sync::Arc;
 
     fn texts(column: ArrayRef) -> Vec<String> {
+        texts_in(Tz::UTC, column)
+    }
+
+    fn texts_in(zone: Tz, column: ArrayRef) -> Vec<String> {
         let text = |row| {
             let mut out = String::new();
-            push_cell(&mut out, &column, row).unwrap();
+            push_cell(&mut out, &column, row, zone).unwrap();
             out
         };
         (0..column.len()).map(text).collect()
@@ -189,6 +201,19 @@ mod tests {
             "9223372036854775807 us",
         ];
         assert_eq!(texts(Arc::new(column)), expected);
+    }
+
+    /// As Spark's `show` with `spark.sql.session.timeZone` = Europe/Berlin.
+    #[test]
+    fn points_in_time_are_shown_in_the_zone_and_local_times_as_they_are() {
+        // Before and in the hour that comes twice, and before zones were made.
+        let times = vec![1_729_987_200_000_000, 1_729_990_800_000_000, -2_500_000_000_000_000];
+        let plain = TimestampMicrosecondArray::from(times);
+        let expected = ["2024-10-27 02:00:00", "2024-10-27 02:00:00", "1890-10-11 20:26:48"];
+        let in_zone: ArrayRef = Arc::new(plain.clone().with_timezone("UTC"));
+        assert_eq!(texts_in(Tz::Europe__Berlin, in_zone), expected);
+        let utc = ["2024-10-27 00:00:00", "2024-10-27 01:00:00", "1890-10-11 19:33:20"];
+        assert_eq!(texts_in(Tz::Europe__Berlin, Arc::new(plain)), utc);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Prints each batch as a table.
 
 use crate::in_process::{ALL_MODES, Claim, InProcess};
-use crate::table::draw;
+use crate::table::{TableStyle, draw};
 use async_trait::async_trait;
+use chrono_tz::Tz;
 use fluvial_core::options::Options;
 use fluvial_core::{
     BatchId, CommitOutcome, Error, Note, OutputMode, PartitionId, Result, Sink, SinkSpec,
@@ -29,17 +30,19 @@ pub struct ConsoleSink {
     writer: Mutex<Box<dyn Write + Send>>,
     rows_max: usize,
     truncate: Truncate,
+    zone: Tz,
     memory: Arc<InProcess>,
     schema: Mutex<Option<arrow::datatypes::SchemaRef>>,
 }
 
 impl ConsoleSink {
-    /// Prints to `writer`: 20 rows, cells cut after 20 characters.
+    /// Prints to `writer`: 20 rows, cells cut after 20 characters, times in UTC.
     pub fn new(writer: Box<dyn Write + Send>) -> Self {
         Self {
             writer: Mutex::new(writer),
             rows_max: 20,
             truncate: Truncate::At(20),
+            zone: Tz::UTC,
             memory: Arc::default(),
             schema: Mutex::default(),
         }
@@ -61,6 +64,13 @@ impl ConsoleSink {
     #[must_use]
     pub fn with_truncate(mut self, truncate: Truncate) -> Self {
         self.truncate = truncate;
+        self
+    }
+
+    /// Shows points in time in `zone`.
+    #[must_use]
+    pub fn with_zone(mut self, zone: Tz) -> Self {
+        self.zone = zone;
         self
     }
 
@@ -96,7 +106,8 @@ impl ConsoleSink {
             Truncate::At(width) => Some(width),
             Truncate::Never => None,
         };
-        let table = draw(&schema, rows, self.rows_max, width_max)?;
+        let style = TableStyle { rows_max: self.rows_max, width_max, zone: self.zone };
+        let table = draw(&schema, rows, style)?;
         let rule = "-".repeat(43);
         let text = format!("{rule}\nBatch: {batch}\n{rule}\n{table}\n");
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

@@ -66,4 +66,4 @@ pub use foreach::{ForeachSink, ForeachWriter};
 pub use foreach_batch::ForeachBatchSink;
 pub use memory::{MemoryLimits, MemorySink};
 pub use noop::{NoopCounts, NoopSink};
-pub use table::draw;
+pub use table::{TableStyle, draw};

@@ -3,25 +3,33 @@
 use crate::cell::push_cell;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
+use chrono_tz::Tz;
 use fluvial_core::Result;
 
 /// Cells are at least this wide.
 const WIDTH_MIN: usize = 3;
 
-/// Draws at most `rows_max` rows. Cells longer than `width_max` characters are cut (headings are not), and then
-/// columns lean right; without a limit they lean left.
+/// How a table is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableStyle {
+    /// At most so many rows.
+    pub rows_max: usize,
+    /// Cells longer than so many characters are cut (headings are not), and then columns lean
+    /// right; without a limit they lean left.
+    pub width_max: Option<usize>,
+    /// The zone in which points in time are shown.
+    pub zone: Tz,
+}
+
+/// Draws a table.
 ///
 /// # Errors
 ///
 /// `Invalid` for a value that cannot be shown as text.
-pub fn draw(
-    schema: &Schema,
-    batches: &[RecordBatch],
-    rows_max: usize,
-    width_max: Option<usize>,
-) -> Result<String> {
+pub fn draw(schema: &Schema, batches: &[RecordBatch], style: TableStyle) -> Result<String> {
+    let TableStyle { rows_max, width_max, .. } = style;
     let mut lines = vec![schema.fields().iter().map(|f| shown(f.name(), None)).collect()];
-    lines.extend(cells(batches, rows_max, width_max)?);
+    lines.extend(cells(batches, style)?);
     let widths = widths(&lines);
     let rule: String = widths.iter().map(|w| format!("+{}", "-".repeat(*w))).collect();
     let mut out = format!("{rule}+\n");
@@ -46,20 +54,16 @@ pub fn draw(
     Ok(out)
 }
 
-fn cells(
-    batches: &[RecordBatch],
-    rows_max: usize,
-    width_max: Option<usize>,
-) -> Result<Vec<Vec<String>>> {
+fn cells(batches: &[RecordBatch], style: TableStyle) -> Result<Vec<Vec<String>>> {
     let mut lines = Vec::new();
     for batch in batches {
-        let wanted = batch.num_rows().min(rows_max - lines.len());
+        let wanted = batch.num_rows().min(style.rows_max - lines.len());
         for row in 0..wanted {
             let mut line = Vec::with_capacity(batch.num_columns());
             for column in batch.columns() {
                 let mut cell = String::new();
-                push_cell(&mut cell, column, row)?;
-                line.push(shown(&cell, width_max));
+                push_cell(&mut cell, column, row, style.zone)?;
+                line.push(shown(&cell, style.width_max));
             }
             lines.push(line);
         }
@@ -116,6 +120,10 @@ mod tests {
     use arrow::datatypes::{DataType, Field};
     use std::sync::Arc;
 
+    fn style(rows_max: usize, width_max: Option<usize>) -> TableStyle {
+        TableStyle { rows_max, width_max, zone: Tz::UTC }
+    }
+
     fn rows() -> RecordBatch {
         let schema = Schema::new(vec![
             Field::new("word", DataType::Utf8, true),
@@ -143,7 +151,7 @@ mod tests {
 +--------------------+---+
 only showing top 3 rows
 ";
-        assert_eq!(draw(rows().schema_ref(), &[rows()], 3, Some(20)).unwrap(), expected);
+        assert_eq!(draw(rows().schema_ref(), &[rows()], style(3, Some(20))).unwrap(), expected);
     }
 
     #[test]
@@ -158,13 +166,13 @@ only showing top 3 rows
 |a\\tb                 |4000|
 +---------------------+----+
 ";
-        assert_eq!(draw(rows().schema_ref(), &[rows()], 20, None).unwrap(), expected);
+        assert_eq!(draw(rows().schema_ref(), &[rows()], style(20, None)).unwrap(), expected);
     }
 
     #[test]
     fn no_rows_and_no_columns_are_tables_too() {
         let empty = "+----+---+\n|word|  n|\n+----+---+\n+----+---+\n";
-        assert_eq!(draw(rows().schema_ref(), &[], 20, Some(20)).unwrap(), empty);
-        assert_eq!(draw(&Schema::empty(), &[], 20, Some(20)).unwrap(), "+\n|\n+\n+\n");
+        assert_eq!(draw(rows().schema_ref(), &[], style(20, Some(20))).unwrap(), empty);
+        assert_eq!(draw(&Schema::empty(), &[], style(20, Some(20))).unwrap(), "+\n|\n+\n+\n");
     }
 }

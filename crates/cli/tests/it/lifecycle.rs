@@ -1,6 +1,6 @@
 //! Programs that are stopped, and programs that meet.
 
-use crate::program::Folder;
+use crate::program::{Folder, printed, table_rows};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -135,4 +135,20 @@ SELECT other, CAST(timestamp_seconds(5) AS STRING) AS at FROM landed;"
         "{\"a\":\"2\",\"b\":\"3\",\"at\":\"1970-01-01 01:00:02\"}\n",
     ];
     assert_eq!(lines.concat(), expected.concat());
+}
+
+#[test]
+fn points_in_time_are_shown_in_the_session_s_zone() {
+    let script = "\
+SET timezone = 'Europe/Berlin';
+CREATE STREAMING TABLE shown USING console AS
+SELECT value, timestamp FROM STREAM rate_micro_batch(rowsPerBatch => 1, startTimestamp => 1000);
+SELECT TIMESTAMP '2026-07-01 12:00:00Z' AS at, TIMESTAMP_NTZ '2026-07-01 12:00:00' AS plain;
+";
+    let printed = printed(&Folder::with(script).run(&[]));
+    assert!(printed.contains("1970-01-01 01:00:01"), "{printed}");
+    assert_eq!(
+        table_rows(&printed).last().unwrap(),
+        &["2026-07-01 14:00:00", "2026-07-01 12:00:00"]
+    );
 }

@@ -6,6 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Schema};
 use arrow::row::{Row, RowConverter, SortField};
+use chrono_tz::Tz;
 use fluvial_core::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -86,7 +87,8 @@ impl Partitioning {
             folder.push('=');
             let mut text = String::new();
             if !values.is_null(row) {
-                push_cell(&mut text, values, row)?;
+                // Times are on their clocks already.
+                push_cell(&mut text, values, row, Tz::UTC)?;
             }
             let text = if text.is_empty() { NOTHING } else { &text };
             escape(text, &mut folder);
