@@ -236,7 +236,9 @@ pub(crate) fn fields(recorded: &[StateField]) -> Result<Fields> {
 /// What planning calls a relation that stands aside: a number and a dot follow.
 const RELATION: &str = "__fluvial_relation_";
 
-fn without_relations(name: &str) -> String {
+/// A text for people, without the names that planning gives to relations: `sum(v)` of
+/// `sum(__fluvial_relation_0.v)`.
+pub fn without_relations(name: &str) -> String {
     let mut parts = name.split(RELATION);
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -86,15 +86,11 @@ fn write_batch(out: &mut String, id: BatchId, batch: &Batch) -> std::fmt::Result
     }
     for (id, evict) in &plan.evict {
         let late = plan.late.get(id).copied().flatten();
-        let shown = |time: Option<fluvial_core::EventTime>| {
-            time.map_or_else(|| "none yet".to_owned(), |time| time.to_string())
+        let shown = |what: &str, before: Option<fluvial_core::EventTime>| match before {
+            None => format!("nothing {what} yet"),
+            Some(time) => format!("{what} before {time}"),
         };
-        writeln!(
-            out,
-            "  watermark {id}  late before {}, closed before {}",
-            shown(late),
-            shown(*evict)
-        )?;
+        writeln!(out, "  watermark {id}  {}, {}", shown("late", late), shown("closed", *evict))?;
     }
     Ok(())
 }

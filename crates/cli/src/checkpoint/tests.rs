@@ -129,7 +129,7 @@ source source-0 (file/json) FileStreamSource[in]
 
 batch 1  committed 2026-06-10T10:10:01.500Z
   source-0  {\"logOffset\":0} -> {\"logOffset\":1}
-  watermark event_time  late before none yet, closed before 2026-06-10T10:11:00.000Z
+  watermark event_time  nothing late yet, closed before 2026-06-10T10:11:00.000Z
 
 batch 2  planned 2026-06-10T10:10:02.000Z
   source-0  {\"logOffset\":1} -> {\"logOffset\":2}

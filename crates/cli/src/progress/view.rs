@@ -36,6 +36,7 @@ pub(super) struct View {
     pace: Pace,
     batches: u64,
     rows_in: u64,
+    late: u64,
     behind: u32,
     last: Option<Last>,
     status: String,
@@ -59,6 +60,7 @@ impl View {
             pace,
             batches: 0,
             rows_in: 0,
+            late: 0,
             behind: 0,
             last: None,
             status: "starting".to_owned(),
@@ -83,6 +85,7 @@ impl View {
             _ => (progress.input_rows_per_second, progress.processed_rows_per_second),
         };
         let state = &progress.state_operators;
+        self.late += state.iter().map(|s| s.num_rows_dropped_by_watermark).sum::<u64>();
         self.last = Some(Last {
             batch: progress.batch_id.0,
             input_rate: input_rate.filter(|rate| *rate > 0.0),
@@ -137,6 +140,9 @@ impl View {
             Some(_) => parts.push(format!("{} batches", grouped(self.batches))),
         }
         parts.push(format!("{} in", rows(self.rows_in)));
+        if self.late > 0 {
+            parts.push(format!("{} too late", grouped(self.late)));
+        }
         if self.end.is_none() {
             if let Some(input) = last.input_rate {
                 parts.push(format!("{} in", rate(input)));
@@ -195,6 +201,21 @@ mod tests {
         assert_eq!(
             view.line(),
             "page_views_5m: done, 3 batches, 17 rows in, no watermark yet, state 13 rows"
+        );
+    }
+
+    #[test]
+    fn rows_that_came_too_late_are_counted() {
+        let mut view = View::new("q", Pace::Finite);
+        for batch in 0..2 {
+            let mut report = progress(batch, 2, None, None);
+            report.state_operators[0].num_rows_dropped_by_watermark = 1 - batch;
+            view.batch(&report);
+        }
+        view.ended(End::Done);
+        assert_eq!(
+            view.line(),
+            "q: done, 2 batches, 4 rows in, 1 too late, no watermark yet, state 13 rows"
         );
     }
 

@@ -19,12 +19,13 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SkipType};
 use fluvial_core::{Error, OutputMode};
+use fluvial_operators::inspect::without_relations;
 use set_operation as set;
 pub(super) use set_operation::distinct_last;
 pub(crate) use set_operation::is_set_operation;
 
 fn refuse(condition: &'static str, message: impl Into<String>) -> Error {
-    Error::invalid(message).with_condition(condition)
+    Error::invalid(without_relations(&message.into())).with_condition(condition)
 }
 
 fn unsupported_mode(mode: OutputMode, operation: &str) -> Error {
