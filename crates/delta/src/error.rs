@@ -3,6 +3,7 @@
 use deltalake::DeltaTableError;
 use deltalake::kernel::transaction::TransactionError;
 use fluvial_core::{Error, ErrorKind};
+use object_store::Error as StoreError;
 use std::error::Error as StdError;
 
 /// Translates an error of the library.
@@ -91,19 +92,25 @@ pub(crate) fn is_missing(error: &DeltaTableError) -> bool {
     matches!(error, DeltaTableError::NotATable(_))
 }
 
-fn store_error(error: &DeltaTableError) -> Option<&object_store::Error> {
-    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+/// What an object store said, if it is among the causes of an error.
+pub(crate) fn store_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a StoreError> {
+    let mut next = Some(error);
     while let Some(error) = next {
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        next = error.source();
+        // The source of an I/O error is that of the error in it, which it passes over.
+        let within = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = match within {
+            Some(error) => Some(error),
+            None => error.source(),
+        };
     }
     None
 }
 
-fn store_kind(error: &object_store::Error) -> ErrorKind {
-    use object_store::Error as E;
+fn store_kind(error: &StoreError) -> ErrorKind {
+    use StoreError as E;
     match error {
         E::InvalidPath { .. }
         | E::NotSupported { .. }
@@ -120,6 +127,7 @@ fn store_kind(error: &object_store::Error) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use deltalake::parquet::errors::ParquetError;
 
     #[test]
     fn a_gap_in_the_log_is_said_in_few_words() {
@@ -160,5 +168,10 @@ mod tests {
         assert_eq!(denied(no), ErrorKind::Invalid);
         let gone = object_store::Error::Generic { store: "s3", source: "reset".into() };
         assert_eq!(denied(gone), ErrorKind::Unavailable);
+        let no = object_store::Error::PermissionDenied { path: "p".into(), source: "no".into() };
+        let source = ParquetError::External(Box::new(std::io::Error::other(no)));
+        let written = DeltaTableError::Parquet { source };
+        assert!(store_error(&written).is_some());
+        assert_eq!(delta_error(written).kind(), ErrorKind::Invalid);
     }
 }

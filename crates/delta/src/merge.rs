@@ -4,7 +4,7 @@
 //! again, other writers that came between, and errors that say what to do.
 
 use crate::commit::newest_batch;
-use crate::error::{about_values, delta_error};
+use crate::error::{about_values, delta_error, store_error};
 use crate::location::TableLocation;
 use crate::merge_arithmetic;
 use crate::merge_rules::check_merged;
@@ -191,24 +191,12 @@ impl From<DeltaTableError> for Failure {
         // What the store says may pass. The rest is about expressions and values.
         let ours = delta_error(error);
         Self::Error(match about_values(ours.message()) {
-            _ if mentions_a_store(&ours) => ours,
+            _ if store_error(&ours).is_some() => ours,
             error if error.condition().is_some() => error,
             error if ours.kind() == ErrorKind::Unavailable => error,
             _ => ours,
         })
     }
-}
-
-/// Whether an object store is among the causes of an error.
-fn mentions_a_store(error: &Error) -> bool {
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        if cause.is::<object_store::Error>() {
-            return true;
-        }
-        next = cause.source();
-    }
-    false
 }
 
 async fn attempt(table: DeltaTable, merge: &Merge) -> Result<MergeReport, Failure> {
