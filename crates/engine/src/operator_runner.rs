@@ -290,6 +290,15 @@ impl Part {
         self.drain().await
     }
 
+    /// Brings what comes next will read.
+    async fn prefetch(&mut self) -> Result<()> {
+        if self.state.is_local() {
+            return Ok(());
+        }
+        let what = self.run.prefetch()?;
+        self.state.prefetch(&what).await
+    }
+
     async fn drain(&mut self) -> Result<()> {
         while let Some(rows) = self.run.drain(self.state.as_mut())? {
             self.writer.write(rows).await?;
@@ -299,13 +308,11 @@ impl Part {
 
     /// To the end, whoever listens: input, state, eviction, output.
     async fn finish(mut self) -> Result<DonePart> {
-        if !self.state.is_local() {
-            let what = self.run.prefetch()?;
-            self.state.prefetch(&what).await?;
-        }
+        self.prefetch().await?;
         let start = self.stopwatch.now();
         self.run.finish_input(self.state.as_mut())?;
         let finished = self.stopwatch.now();
+        self.prefetch().await?;
         self.drain().await?;
         let removals = self.stopwatch.since(finished);
         let (counts, metrics) = (self.run.counts(), self.run.metrics());

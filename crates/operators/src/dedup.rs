@@ -47,10 +47,9 @@
 //! # }
 //! ```
 
-mod expiry;
 mod inspect;
-mod lists;
 mod run;
+mod within;
 
 pub(crate) use inspect::KeyTable;
 
@@ -63,11 +62,13 @@ use fluvial_core::{
     OutputMode, Result, StateField, StateLayout, StateSchema,
 };
 use fluvial_state::{KeyCodec, KeyLayout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Version of what is stored: keys, expiries and the lists by which keys expire.
+/// Version of what is stored where keys are forgotten by a time among them, or never.
 const FORMAT: u32 = 1;
+/// Within the watermark: pages.
+const FORMAT_WITHIN: u32 = 2;
 
 /// Lets the first row of each key pass.
 ///
@@ -112,6 +113,16 @@ impl Config {
         };
         let types = self.keys.iter().map(|&at| self.schema.field(at).data_type().clone());
         KeyCodec::new(layout, types.collect(), key_groups)
+    }
+
+    fn check_input(&self, port: usize, rows: &RecordBatch) -> Result<()> {
+        let (columns, expected) = (rows.num_columns(), self.schema.fields().len());
+        match port == 0 && columns == expected {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
+                "a deduplication takes {expected} columns at port 0, not {columns} at port {port}"
+            ))),
+        }
     }
 
     fn key_columns(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
@@ -197,6 +208,15 @@ impl Dedup {
     pub const OUTPUT_WATERMARK: OutputWatermark = OutputWatermark::Passes;
 }
 
+/// The next rows of a queue, `limit` at most.
+fn next_of(waiting: &mut VecDeque<RecordBatch>, limit: usize) -> Option<RecordBatch> {
+    let (rows, limit) = (waiting.pop_front()?, limit.max(1));
+    if rows.num_rows() > limit {
+        waiting.push_front(rows.slice(limit, rows.num_rows() - limit));
+    }
+    Some(rows.slice(0, rows.num_rows().min(limit)))
+}
+
 fn in_order(mut keys: Vec<usize>) -> Vec<usize> {
     keys.sort_unstable();
     keys.dedup();
@@ -233,7 +253,10 @@ impl Operator for Dedup {
         let keys = self.config.keys.iter().map(|&at| self.config.schema.field(at));
         StateSchema {
             kind: self.kind().to_owned(),
-            format: FORMAT,
+            format: match self.config.forget {
+                Forget::ByKey(_) => FORMAT,
+                Forget::After(_) => FORMAT_WITHIN,
+            },
             keys: keys.map(|key| StateField::of(key.name(), key.data_type())).collect(),
             values: match self.config.forget {
                 Forget::ByKey(_) => Vec::new(),
@@ -264,7 +287,10 @@ impl Operator for Dedup {
     }
 
     fn start(&self, info: BatchInfo) -> Result<Box<dyn OperatorRun>> {
-        Ok(Box::new(run::Run::new(&self.config, info)?))
+        Ok(match self.config.forget {
+            Forget::ByKey(time) => Box::new(run::Run::new(&self.config, time, info)?),
+            Forget::After(delay) => Box::new(within::Within::new(&self.config, info, delay)?),
+        })
     }
 }
 

@@ -30,6 +30,7 @@ use fluvial_core::{
     Entries, Error, KeyGroup, KeyGroupCount, KeyRange, Result, StateField, StateSchema, TimeColumn,
     TimeKind,
 };
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -103,6 +104,8 @@ pub(crate) trait Decode: Send + Sync + fmt::Debug {
 #[derive(Debug, Default)]
 pub struct Seen {
     pub(crate) note: Vec<u8>,
+    /// Times of the rows that come next.
+    pub(crate) times: VecDeque<i64>,
 }
 
 /// Rows that were decoded.

@@ -21,12 +21,15 @@
 
 mod aggregation;
 mod dedup;
+mod entries;
 mod error;
 mod event_time;
 pub mod inspect;
 mod join;
 mod late_gate;
 mod limit;
+mod numbers;
+mod pages;
 mod session;
 pub mod transform;
 mod watermark;

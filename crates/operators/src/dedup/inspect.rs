@@ -1,9 +1,12 @@
 //! Keys that have passed, as a table.
 
-use super::expiry::keys_of;
+use super::FORMAT_WITHIN;
+use super::within::{GROUP_BYTES, PAGES};
+use crate::entries::Bytes;
 use crate::event_time::EventTimeKey;
 use crate::inspect::{Decode, Decoded, Seen, fields, group_column, group_field, key_fields, types};
-use arrow::array::{Array, ArrayRef, BinaryArray, Int64Array};
+use crate::pages::{Ledger, Stored, read, read_times};
+use arrow::array::{Array, ArrayRef, BinaryArray, Int64Array, UInt32Array};
 use arrow::datatypes::{FieldRef, Fields};
 use fluvial_core::{
     Entries, Error, KeyGroup, KeyGroupCount, KeyRange, Result, StateLayout, StateSchema,
@@ -32,16 +35,31 @@ impl KeyTable {
             EventTimeKey::None => KeyLayout::Key,
             EventTimeKey::Column(_) | EventTimeKey::Window(_) => KeyLayout::TimeKey,
         };
+        if !value_fields.is_empty() && schema.format != FORMAT_WITHIN {
+            return Err(Error::invalid(format!(
+                "the state of {} has format {}, this version reads {FORMAT_WITHIN}: read it with \
+                 the version of Fluvial that wrote it",
+                schema.kind, schema.format
+            )));
+        }
         let keys = KeyCodec::new(key_layout, types(&key_fields), key_groups)?;
         Ok(Self { keys, key_fields, value_fields })
     }
 }
 
-fn expiries(values: &BinaryArray) -> Result<ArrayRef> {
-    let expiry = |value: &[u8]| value.try_into().ok().map(i64::from_be_bytes);
-    let expiries = (0..values.len()).map(|i| expiry(values.value(i))).collect::<Option<Vec<_>>>();
-    let expiries = expiries.ok_or_else(|| Error::corrupt("the expiry of a key is damaged"))?;
-    Ok(Arc::new(Int64Array::from(expiries)))
+impl KeyTable {
+    /// Whether keys lie in pages: those that expire.
+    fn is_paged(&self) -> bool {
+        !self.value_fields.is_empty()
+    }
+
+    fn key_columns(&self, keys: &BinaryArray) -> Result<Option<ArrayRef>> {
+        let columns = match self.key_fields.is_empty() {
+            true => Vec::new(),
+            false => self.keys.decode(keys)?.columns,
+        };
+        group_column(&self.key_fields, columns)
+    }
 }
 
 impl Decode for KeyTable {
@@ -51,19 +69,48 @@ impl Decode for KeyTable {
     }
 
     fn ranges(&self, group: KeyGroup) -> Vec<KeyRange> {
-        vec![keys_of(group)]
+        match self.is_paged() {
+            true => PAGES.ranges(group).into(),
+            false => vec![KeyRange::prefix(&group.prefix())],
+        }
     }
 
-    fn decode(&self, entries: &Entries, _: &mut Seen) -> Result<Decoded> {
-        let keys = match self.key_fields.is_empty() {
-            true => Vec::new(),
-            false => self.keys.decode(&entries.keys)?.columns,
-        };
-        let key = group_column(&self.key_fields, keys)?;
-        let value = match self.value_fields.is_empty() {
-            true => None,
-            false => group_column(&self.value_fields, vec![expiries(&entries.values)?])?,
-        };
-        Ok(Decoded { columns: key.into_iter().chain(value).collect(), from: None })
+    fn decode(&self, entries: &Entries, seen: &mut Seen) -> Result<Decoded> {
+        if !self.is_paged() {
+            let columns = self.key_columns(&entries.keys)?;
+            return Ok(Decoded { columns: columns.into_iter().collect(), from: None });
+        }
+        let (mut keys, mut expiries, mut from) = (Bytes::default(), Vec::new(), Vec::new());
+        for at in 0..entries.keys.len() {
+            let (key, value) = (entries.keys.value(at), entries.values.value(at));
+            match PAGES.parse(key) {
+                Some(Stored::Ledger) => seen.note = value.to_vec(),
+                Some(Stored::Times(block)) => {
+                    let first = Ledger::read(&seen.note)?.block(block)?.first;
+                    seen.times = read_times(value, first)?.into();
+                }
+                Some(Stored::Page(block)) => {
+                    let left = Ledger::read(&seen.note)?.block(block)?.left_until();
+                    for row in read(value)? {
+                        let (_, row) = row?;
+                        let expiry = seen.times.pop_front();
+                        let expiry = expiry.ok_or_else(|| Error::corrupt("keys have no expiry"))?;
+                        if left.is_none_or(|left| expiry > left) {
+                            keys.open().extend_from_slice(&key[..GROUP_BYTES]);
+                            keys.open().extend_from_slice(row);
+                            keys.end()?;
+                            expiries.push(expiry);
+                            from.push(at as u32);
+                        }
+                    }
+                }
+                None => return Err(Error::corrupt("a state key of duplicates is damaged")),
+            }
+        }
+        let key = self.key_columns(&keys.take())?;
+        let expiries: ArrayRef = Arc::new(Int64Array::from(expiries));
+        let value = group_column(&self.value_fields, vec![expiries])?;
+        let columns = key.into_iter().chain(value).collect();
+        Ok(Decoded { columns, from: Some(UInt32Array::from(from)) })
     }
 }

@@ -68,6 +68,8 @@ fn run(
     let what = run.prefetch().unwrap();
     block_on(store.prefetch(&what)).unwrap();
     run.finish_input(&mut store).unwrap();
+    let what = run.prefetch().unwrap();
+    block_on(store.prefetch(&what)).unwrap();
     let mut passed = Vec::new();
     while let Some(rows) = run.drain(&mut store).unwrap() {
         passed.push(rows);
@@ -227,7 +229,7 @@ fn a_key_that_comes_back_is_not_taken_for_the_old_one() {
 }
 
 #[test]
-fn long_lists_are_cut_into_chunks_and_leave_as_a_whole() {
+fn many_keys_lie_in_few_records_and_leave_as_a_whole() {
     let dedup = Dedup::within_watermark(schema(), vec![2], 1, EventDuration(MINUTE)).unwrap();
     let mut contents = Contents::new();
     let mut info = info(None, None);
@@ -238,14 +240,35 @@ fn long_lists_are_cut_into_chunks_and_leave_as_a_whole() {
         vec![batch(&rows)]
     };
     run(&dedup, &mut contents, rows(0, 1500), info);
-    let (_, counts, _) = run(&dedup, &mut contents, rows(1000, 1500), info);
-    assert_eq!((counts.rows_total, counts.rows_updated), (2500, 1000));
-    let lists = contents.keys().filter(|key| expiry::is_of_lists(key)).count();
-    assert_eq!(lists, 1 + 3, "a directory and three chunks");
+    let (passed, counts, duplicates) = run(&dedup, &mut contents, rows(1000, 1500), info);
+    assert_eq!((counts.rows_total, counts.rows_updated, duplicates), (2500, 1000, 500));
+    let values =
+        passed.iter().flat_map(|rows| rows.column(2).as_primitive::<Int64Type>().values().to_vec());
+    assert!(values.eq(1500..2500), "in the order in which they came");
+    // A ledger, and two blocks with their times and pages of 256 keys.
+    assert_eq!(contents.len(), 1 + (1 + 6) + (1 + 4));
     info.evict = EvictWatermark(Some(EventTime(MINUTE)));
     let (_, counts, _) = run(&dedup, &mut contents, vec![], info);
     assert_eq!((counts.rows_total, counts.rows_removed), (0, 2500));
     assert!(contents.is_empty());
+}
+
+/// Whatever a key is, its stored bytes are found by others of the same tag only.
+#[test]
+fn keys_of_few_rows_are_found_among_many() {
+    let dedup = Dedup::within_watermark(schema(), vec![2], 1, EventDuration(MINUTE)).unwrap();
+    let mut contents = Contents::new();
+    let rows = |values: &[i64]| {
+        let rows: Vec<Row> = values.iter().map(|v| (None, Some(0.), *v)).collect();
+        vec![batch(&rows)]
+    };
+    let all: Vec<i64> = (0..20_000).collect();
+    run(&dedup, &mut contents, rows(&all), info(None, None));
+    for value in [0, 77, 19_999] {
+        let (_, counts, duplicates) =
+            run(&dedup, &mut contents, rows(&[value, value + 20_000]), info(None, None));
+        assert_eq!((counts.rows_updated, duplicates), (1, 1));
+    }
 }
 
 #[test]
@@ -282,5 +305,5 @@ fn keys_are_shown_without_their_query() {
     let delay = EventDuration(MINUTE);
     let within = keys(Dedup::within_watermark(schema(), vec![0], 1, delay).unwrap());
     assert_eq!(within[0], "key={k: a} value={expiresAtMicros: 120000000}");
-    assert_eq!(within.len(), 2, "lists of keys by expiry are no keys");
+    assert_eq!(within.len(), 2, "a ledger and times are no keys");
 }

@@ -1,6 +1,7 @@
 //! How many rows wait, per key group: one small entry each, so that no batch has to count them.
 
-use super::keys::{Bytes, counts_key, group_of};
+use super::keys::{counts_key, group_of};
+use crate::entries::Bytes;
 use arrow::array::{Array, BinaryArray};
 use fluvial_core::{Error, KeyGroup, KeyGroupRange, Result, StateStore};
 

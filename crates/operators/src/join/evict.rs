@@ -3,12 +3,11 @@
 use super::chunk::{self, Header};
 use super::counts::Counts;
 use super::expiry;
-use super::keys::{
-    Bytes, PIECE, parse_point, point_key, run_key_from, runs_until, time_of, timed_until,
-};
+use super::keys::{parse_point, point_key, run_key_from, runs_until, time_of, timed_until};
 use super::kind::Side;
 use super::leaving::Leaving;
 use super::{Config, JoinEviction};
+use crate::entries::{Bytes, PIECE};
 use arrow::array::{Array, BinaryArray};
 use fluvial_core::{
     BatchInfo, Entries, Error, EventTime, KeyGroup, KeyRange, OperatorCounts, Result, StateStore,

@@ -1,10 +1,10 @@
 //! The rows of a join that wait, as a table.
 
-use super::keys::{Entry, parse_chunk, parse_stored, rows_of};
+use super::chunk;
+use super::keys::{parse_chunk, parse_stored, rows_of};
 use super::kind::Side;
-use super::ledger::Ledger;
-use super::{chunk, page};
 use crate::inspect::{Decode, Decoded, Seen, fields, group_column, group_field, types};
+use crate::pages::{self, Ledger, Stored};
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, UInt32Array};
 use arrow::compute::{filter, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, TimestampMicrosecondType};
@@ -119,19 +119,16 @@ impl SideTable {
         for entry in 0..entries.keys.len() {
             let value = entries.values.value(entry);
             let block = match parse_stored(entries.keys.value(entry)) {
-                Some(Entry::Page(block)) => block,
-                Some(Entry::Ledger) => {
+                Some(Stored::Page(block)) => block,
+                Some(Stored::Ledger) => {
                     seen.note = value.to_vec();
                     continue;
                 }
                 _ => continue,
             };
             let ledger = Ledger::read(&seen.note)?;
-            let block = ledger.blocks.iter().find(|known| known.number == block);
-            let block = block.ok_or_else(|| {
-                Error::corrupt("a page of a join is of no block: read its ledger before it")
-            })?;
-            for row in page::read(value)? {
+            let block = ledger.block(block)?;
+            for row in pages::read(value)? {
                 from.push(entry as u32);
                 rows.push(row?.1);
                 left.push(block.left_until());

@@ -10,7 +10,7 @@
 //! | `[group][0x40]` | how many rows the group has |
 //!
 //! Where rows leave in silence when their time has passed they lie in pages, and are found by what
-//! the ledger says of keys and times; see [`super::page`] and [`super::ledger`]. Elsewhere a row is
+//! the ledger says of keys and times; see [`crate::pages`]. Elsewhere a row is
 //! found by its key: one point read, no scan. What expires is found by time: one range
 //! per key group. Where the time is part of the key one space does both; elsewhere the times of a
 //! batch's rows are written as sorted *runs*, a few hundred in a value, so that the index costs a
@@ -18,13 +18,8 @@
 //! condition of a restarted query applies to the rows that wait.
 
 use super::kind::Side;
-use arrow::array::BinaryArray;
-use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use crate::pages::{Space, Stored};
 use fluvial_core::{Error, EventTime, KeyGroup, KeyRange, Result};
-
-/// Keys that one call to a store takes: many, so that a store that puts them in an order of its
-/// own has several for each place.
-pub(super) const PIECE: usize = 32_768;
 
 /// Bytes of a key group.
 pub(super) const GROUP_BYTES: usize = 2;
@@ -52,50 +47,6 @@ fn time_bytes(time: i64) -> [u8; 8] {
 
 fn parse_time(bytes: &[u8]) -> Option<i64> {
     Some(i64::from_be_bytes(bytes.try_into().ok()?) ^ i64::MIN)
-}
-
-/// A binary column, filled part by part.
-#[derive(Debug)]
-pub(super) struct Bytes {
-    offsets: Vec<i32>,
-    bytes: Vec<u8>,
-}
-
-impl Default for Bytes {
-    fn default() -> Self {
-        Self { offsets: vec![0], bytes: Vec::new() }
-    }
-}
-
-impl Bytes {
-    pub(super) fn len(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    /// How many bytes there are.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// The bytes so far; the value that is being written is their end.
-    pub(super) fn open(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
-    }
-
-    /// Ends the value that is being written.
-    pub(super) fn end(&mut self) -> Result<()> {
-        let end = i32::try_from(self.bytes.len()).map_err(|_| {
-            Error::invalid("the rows of a join take over 2 GiB in one write: use smaller batches")
-        })?;
-        self.offsets.push(end);
-        Ok(())
-    }
-
-    /// The column; this one is empty again.
-    pub(super) fn take(&mut self) -> BinaryArray {
-        let Self { offsets, bytes } = std::mem::take(self);
-        BinaryArray::new(OffsetBuffer::new(ScalarBuffer::from(offsets)), bytes.into(), None)
-    }
 }
 
 /// Writes the key of a chunk: `key` begins with its group. Without a time the chunk is in the
@@ -194,43 +145,14 @@ pub(super) fn time_of(key: &[u8]) -> Option<i64> {
     parse_time(key.get(POINT_FRONT..TIMED_FRONT)?)
 }
 
-/// Writes the key of a ledger.
-pub(super) fn ledger_key(out: &mut Vec<u8>, group: KeyGroup, side: Side) {
-    out.extend_from_slice(&group.prefix());
-    out.push(space(LEDGER, side));
+/// Where the pages of a side lie.
+pub(super) fn pages_of(side: Side) -> Space {
+    Space { ledger: space(LEDGER, side), pages: space(PAGES, side) }
 }
 
-/// Writes the key of a page of a block; page 0 is the times of its rows.
-pub(super) fn page_key(out: &mut Vec<u8>, group: KeyGroup, side: Side, block: u64, page: usize) {
-    out.extend_from_slice(&group.prefix());
-    out.push(space(PAGES, side));
-    out.extend_from_slice(&block.to_be_bytes());
-    out.extend_from_slice(&(page as u32).to_be_bytes());
-}
-
-/// What is stored under a key, for who reads all of a side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
-    Chunk,
-    Ledger,
-    Times,
-    /// A page of this block.
-    Page(u64),
-}
-
-/// What is stored under a key of [`rows_of`].
-pub(super) fn parse_stored(key: &[u8]) -> Option<Entry> {
-    match *key.get(GROUP_BYTES)? & !1 {
-        LEDGER => Some(Entry::Ledger),
-        PAGES => {
-            let (block, page) = key.get(POINT_FRONT..)?.split_first_chunk::<8>()?;
-            Some(match page {
-                [0, 0, 0, 0] => Entry::Times,
-                _ => Entry::Page(u64::from_be_bytes(*block)),
-            })
-        }
-        _ => Some(Entry::Chunk),
-    }
+/// What is stored under a key of [`rows_of`]; `None` for a chunk.
+pub(super) fn parse_stored(key: &[u8]) -> Option<Stored> {
+    Side::BOTH.into_iter().find_map(|side| pages_of(side).parse(key))
 }
 
 /// Writes the key of a group's counts.

@@ -1,75 +1,72 @@
 //! `Paged`: the stored rows of a side that lie in pages, in one batch.
 //!
-//! A row is stored with those that come with it, is looked at by the rows that come within its
-//! reach, as bytes, and leaves with its block. What it costs besides is a share of a page.
-
-mod find;
-mod write;
-
-pub(super) use find::Search;
+//! They are looked at by the rows that come within their reach, and decoded if these match.
 
 use super::arrived::rows_of;
+use super::counts::Counts;
 use super::distinct::Distinct;
-use super::keys::{Bytes, ledger_key, page_key};
+use super::keys::pages_of;
 use super::kind::Side;
-use super::ledger::{BITS_MAX, BLOCKS, Block, Ledger, stretch};
 use super::matching::Candidates;
 use super::{Config, JoinEviction};
-use arrow::array::{Array, AsArray, BinaryArray, TimestampMicrosecondArray};
+use crate::pages::{Hits, NewRows, Pages, Row, tag_of};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, TimestampMicrosecondArray,
+};
+use arrow::compute::filter;
 use arrow::datatypes::TimestampMicrosecondType;
-use fluvial_core::{BatchInfo, KeyGroup, KeyGroupRange, Result, StateStore};
+use fluvial_core::{BatchInfo, Result, StateStore};
+use fluvial_state::{KeyCodec, ValueCodec};
 use std::ops::Range;
-
-/// The stretch of rows without a time: no other has this number.
-const TIMELESS: i64 = i64::MIN;
-
-/// All pages of a block are looked at if there are so many rows for each.
-const ROWS_FOR_ALL: usize = 4;
-
-/// A page to be looked at.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    /// Its group, from the first of the partition.
-    group: usize,
-    /// Its block, by position.
-    block: usize,
-    page: usize,
-}
-
-/// A block that will be written.
-#[derive(Debug)]
-struct Coming {
-    group: usize,
-    bits: Option<u8>,
-    /// Which of the sorted rows it has.
-    rows: Range<usize>,
-    /// The blocks that it takes in, by position.
-    merged: Vec<usize>,
-}
 
 /// One side that lies in pages.
 #[derive(Debug)]
 pub(super) struct Paged {
     side: Side,
-    first: u16,
-    /// Of each group.
-    ledgers: Vec<Ledger>,
-    /// The time up to which rows leave.
-    until: Option<i64>,
-    wanted: Vec<Place>,
-    coming: Vec<Coming>,
-    /// The new rows that will wait: stretch, tag and row, sorted within their group.
-    rows: Vec<(i64, u32, u32)>,
+    pages: Pages,
 }
 
-/// The keys of all ledgers of a side.
-pub(super) fn ledger_keys(side: Side, groups: KeyGroupRange) -> Result<BinaryArray> {
-    let mut keys = Bytes::default();
-    for group in groups.groups() {
-        ledger_key(keys.open(), group, side);
-        keys.end()?;
+/// What rows are looked for by.
+pub(super) struct Search<'a> {
+    pub(super) config: &'a Config,
+    pub(super) keys: &'a Distinct,
+    /// Which keys the other side brings rows for that may match.
+    pub(super) probed: &'a [bool],
+    pub(super) key_codec: &'a KeyCodec,
+    pub(super) codec: &'a ValueCodec,
+}
+
+/// Rows that were found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Their keys.
+    pub(super) numbers: Vec<u32>,
+    /// Their columns, part by part.
+    pub(super) parts: Vec<Vec<ArrayRef>>,
+}
+
+/// The rows that came.
+struct New {
+    rows: BinaryArray,
+    times: Option<TimestampMicrosecondArray>,
+}
+
+impl NewRows for New {
+    fn bytes(&self, row: u32) -> &[u8] {
+        self.rows.value(row as usize)
     }
-    Ok(keys.take())
+
+    fn time(&self, row: u32) -> Option<i64> {
+        time_of(self.times.as_ref(), row as usize)
+    }
+
+    fn stays(&self, _: u32) -> bool {
+        true
+    }
+}
+
+fn time_of(times: Option<&TimestampMicrosecondArray>, row: usize) -> Option<i64> {
+    times.filter(|times| times.is_valid(row)).map(|times| times.value(row))
 }
 
 impl Paged {
@@ -80,29 +77,16 @@ impl Paged {
         side: Side,
         state: &dyn StateStore,
     ) -> Result<Self> {
-        let found = state.get_many(&ledger_keys(side, info.groups)?)?;
-        let ledger = |ledger: Option<&[u8]>| ledger.map_or(Ok(Ledger::default()), Ledger::read);
-        Ok(Self {
-            side,
-            first: info.groups.start,
-            ledgers: found.iter().map(ledger).collect::<Result<_>>()?,
-            until: config.side(side).eviction.threshold(info.evict).map(|until| until.0),
-            wanted: Vec::new(),
-            coming: Vec::new(),
-            rows: Vec::new(),
-        })
-    }
-
-    fn group(&self, at: usize) -> KeyGroup {
-        KeyGroup(self.first + at as u16)
+        let until = config.side(side).eviction.threshold(info.evict).map(|until| until.0);
+        Ok(Self { side, pages: Pages::read(pages_of(side), info.groups, until, state)? })
     }
 
     /// Finds out which pages must be looked at for the rows of the other side that came.
     pub(super) fn want(&mut self, config: &Config, keys: &Distinct, other: &Candidates) {
         let reach = Reach::new(config, self.side, other);
-        for (group, ledger) in self.ledgers.iter().enumerate() {
+        for group in 0..self.pages.groups() {
             let rows = rows_of(&other.starts, group);
-            if rows.is_empty() || ledger.blocks.is_empty() {
+            if rows.is_empty() || self.pages.is_empty(group) {
                 continue;
             }
             let window = match &reach {
@@ -112,11 +96,9 @@ impl Paged {
                     window => window,
                 },
             };
-            let blocks = ledger.blocks.iter().enumerate();
-            for (block, blocks) in blocks.filter(|(_, block)| block.may_have(window)) {
-                let pages = pages_for(blocks, &other.numbers[rows.clone()], keys);
-                self.wanted.extend(pages.map(|page| Place { group, block, page }));
-            }
+            let numbers = other.numbers[rows].iter().map(|number| *number as usize);
+            let tags = numbers.filter(|number| keys.joins(*number)).map(|number| keys.tag(number));
+            self.pages.want(group, window, tags);
         }
     }
 
@@ -125,101 +107,85 @@ impl Paged {
         let times = own.times_of(config, self.side);
         let span = config.range.and_then(|range| Some((range.lower?, range.upper?)));
         let span = span.map(|(lower, upper)| upper.0.saturating_sub(lower.0));
-        for group in 0..self.ledgers.len() {
-            let time = |row: usize| {
-                let times = times.as_ref()?;
-                times.is_valid(row).then(|| times.value(row))
-            };
-            let waits = |row: &usize| {
-                time(*row).is_none_or(|time| self.until.is_none_or(|until| time > until))
-            };
-            let rows: Vec<usize> = rows_of(&own.starts, group).filter(waits).collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let ledger = &self.ledgers[group];
-            let mut bits = stretch(span, ledger.blocks.len());
-            let start = self.rows.len();
-            let sorted = loop {
-                self.rows.extend(rows.iter().map(|row| {
-                    let tag = keys.tag(own.numbers[*row] as usize);
-                    (time(*row).map_or(TIMELESS, |time| time >> bits), tag, *row as u32)
-                }));
-                self.rows[start..].sort_unstable();
-                let stretches = self.rows[start..].chunk_by(|a, b| a.0 == b.0).count();
-                if bits == BITS_MAX || stretches <= BLOCKS {
-                    break &self.rows[start..];
-                }
-                self.rows.truncate(start);
-                bits = (bits + 2).min(BITS_MAX);
-            };
-            let mut end = start;
-            for rows in sorted.chunk_by(|a, b| a.0 == b.0) {
-                let from = end;
-                end += rows.len();
-                let bits = (rows[0].0 != TIMELESS).then_some(bits);
-                let near = time(rows[0].2 as usize).unwrap_or_default();
-                let merged = ledger.to_merge(bits, near, rows.len() as u32, self.until);
-                self.coming.push(Coming { group, bits, rows: from..end, merged });
-            }
+        let mut rows = Vec::new();
+        for group in 0..self.pages.groups() {
+            rows.clear();
+            rows.extend(rows_of(&own.starts, group).map(|row| Row {
+                time: time_of(times.as_ref(), row),
+                tag: keys.tag(own.numbers[row] as usize),
+                row: row as u32,
+            }));
+            self.pages.expect(group, span, &rows);
         }
     }
 
     /// The keys of all that will be read.
-    pub(super) fn reads(&self) -> Result<Vec<BinaryArray>> {
-        let mut keys = Bytes::default();
-        for place in &self.wanted {
-            self.put_place(&mut keys, *place)?;
-        }
-        for coming in &self.coming {
-            for at in &coming.merged {
-                let block = &self.ledgers[coming.group].blocks[*at];
-                self.put_block(&mut keys, coming.group, block)?;
-            }
-        }
-        for (group, ledger) in self.ledgers.iter().enumerate() {
-            for block in ledger.blocks.iter().filter(|block| block.is_cut(self.until)) {
-                page_key(keys.open(), self.group(group), self.side, block.number, 0);
-                keys.end()?;
-            }
-        }
-        Ok(vec![keys.take()])
+    pub(super) fn reads(&self) -> Result<BinaryArray> {
+        self.pages.reads()
     }
 
-    fn put_place(&self, keys: &mut Bytes, place: Place) -> Result<()> {
-        let block = &self.ledgers[place.group].blocks[place.block];
-        let (group, page) = (self.group(place.group), place.page + 1);
-        page_key(keys.open(), group, self.side, block.number, page);
-        keys.end()
+    /// The rows of the wanted pages that have a probed key.
+    pub(super) fn find(&self, search: &Search<'_>, state: &dyn StateStore) -> Result<Found> {
+        let mut found = Found::default();
+        let probed = |number: u32| search.probed[number as usize];
+        let number_of = |group, tag| search.keys.numbers.find_tag(group, tag, probed);
+        self.pages.look(state, number_of, |hits| self.check(hits, search, &mut found))?;
+        Ok(found)
     }
 
-    /// The keys of a block: that of its times, if it has any, then those of its pages.
-    fn put_block(&self, keys: &mut Bytes, group: usize, block: &Block) -> Result<()> {
-        let first = usize::from(block.bits.is_none());
-        for page in first..=block.tags.len() {
-            page_key(keys.open(), self.group(group), self.side, block.number, page);
-            keys.end()?;
+    /// Keeps the rows that have the key that their tag promised, and have not left.
+    fn check(&self, hits: Hits<'_>, search: &Search<'_>, found: &mut Found) -> Result<()> {
+        let count = hits.rows.len();
+        let mut columns = search.codec.decode_each(hits.rows)?;
+        let own = search.config.stored_keys(self.side);
+        let keys: Vec<ArrayRef> = own.into_iter().map(|at| ArrayRef::clone(&columns[at])).collect();
+        let encoded = search.key_codec.encode(&keys, None, count)?.keys;
+        let times = match search.config.side(self.side).eviction {
+            JoinEviction::Time { column, .. } => {
+                columns[column].as_primitive_opt::<TimestampMicrosecondType>()
+            }
+            _ => None,
+        };
+        let mut keep = Vec::with_capacity(count);
+        let before = found.numbers.len();
+        for (row, number) in hits.numbers.iter().enumerate() {
+            let key = encoded.value(row);
+            let number = match search.keys.key(*number as usize) == key {
+                true => Some(*number),
+                false => search.keys.numbers.find(hits.groups[row], tag_of(key), key),
+            };
+            let time = times.filter(|times| times.is_valid(row)).map(|times| times.value(row));
+            let has_left = time.zip(hits.left[row]).is_some_and(|(time, until)| time <= until);
+            let number = number.filter(|number| search.probed[*number as usize] && !has_left);
+            keep.push(number.is_some());
+            found.numbers.extend(number);
         }
+        columns.truncate(search.config.side(self.side).width);
+        if found.numbers.len() - before < count {
+            let keep = BooleanArray::from(keep);
+            let kept = columns.iter().map(|column| filter(column, &keep));
+            columns = kept.collect::<std::result::Result<_, _>>()?;
+        }
+        found.parts.push(columns);
         Ok(())
     }
-}
 
-/// The pages of a block that rows of these keys may match.
-fn pages_for(
-    block: &Block,
-    numbers: &[u32],
-    keys: &Distinct,
-) -> impl Iterator<Item = usize> + use<> {
-    let pages = block.tags.len();
-    let mut wanted = vec![numbers.len() >= ROWS_FOR_ALL * pages; pages];
-    if numbers.len() < ROWS_FOR_ALL * pages {
-        for number in numbers.iter().map(|number| *number as usize) {
-            if keys.joins(number) {
-                wanted[block.pages(keys.tag(number))].fill(true);
-            }
-        }
+    /// Lets rows leave and stores the new ones. Returns how many have left: those that were stored
+    /// by earlier batches.
+    pub(super) fn write(
+        &self,
+        config: &Config,
+        own: &Candidates,
+        codec: &ValueCodec,
+        state: &mut dyn StateStore,
+        groups: &mut Counts,
+    ) -> Result<u64> {
+        let columns = [own.new_columns(), own.extra.clone()].concat();
+        let rows = codec.encode(&columns, own.numbers.len())?;
+        let new = New { rows, times: own.times_of(config, self.side) };
+        let written = self.pages.write(&new, state, |group, by| groups.add(&group.prefix(), by))?;
+        Ok(written.left)
     }
-    wanted.into_iter().enumerate().filter_map(|(page, wanted)| wanted.then_some(page))
 }
 
 /// What the times of new rows say of the times of stored ones that may match them.

@@ -6,10 +6,11 @@ use super::arrived::{Arrived, number};
 use super::counts::Counts;
 use super::distinct::{Distinct, Keys};
 use super::evict::{Around, Evict};
+use super::keys::pages_of;
 use super::kind::{JoinKind, Side};
 use super::leaving::Leaving;
 use super::matching::{Candidates, Matching, probed};
-use super::paged::{Paged, ledger_keys};
+use super::paged::Paged;
 use super::settle::{Settle, last_keys};
 use super::side::holds;
 use super::stored::{Stored, first_keys};
@@ -234,7 +235,7 @@ impl Run {
         let mut all = vec![Prefetch::Keys(self.groups.keys()?)];
         for side in Side::BOTH {
             all.push(Prefetch::Keys(match self.config.is_paged(side) {
-                true => ledger_keys(side, self.info.groups)?,
+                true => pages_of(side).ledger_keys(self.info.groups)?,
                 false => first_keys(side, &keys, 0..keys.len())?,
             }));
         }
@@ -272,9 +273,7 @@ impl OperatorRun for Run {
                 for side in Side::BOTH {
                     let rows = &matching.sides[side.index()];
                     all.extend(rows.stored.more_keys(side, &matching.keys)?);
-                    all.extend(
-                        rows.paged.as_ref().map(Paged::reads).transpose()?.into_iter().flatten(),
-                    );
+                    all.extend(rows.paged.as_ref().map(Paged::reads).transpose()?);
                     all.extend(last_keys(side, &matching.keys, rows)?);
                 }
                 Ok(Prefetch::Each(all.into_iter().map(Prefetch::Keys).collect()))

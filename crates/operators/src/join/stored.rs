@@ -2,8 +2,9 @@
 
 use super::chunk;
 use super::distinct::Distinct;
-use super::keys::{Bytes, PIECE, chunk_key};
+use super::keys::chunk_key;
 use super::kind::Side;
+use crate::entries::{Bytes, PIECE};
 use arrow::array::{Array, ArrayRef, BinaryArray};
 use fluvial_core::{Error, Result, StateStore};
 use fluvial_state::ValueCodec;

@@ -12,6 +12,7 @@ use fluvial_core::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 fn keys_of(rows: &RecordBatch) -> Vec<i64> {
     rows.column(0).as_primitive::<Int64Type>().values().to_vec()
@@ -63,7 +64,8 @@ impl Operator for Dedup {
 
     fn start(&self, info: BatchInfo) -> Result<Box<dyn OperatorRun>> {
         let counts = OperatorCounts::default();
-        Ok(Box::new(DedupRun { info, output: Vec::new(), counts }))
+        let (finished, asked) = (false, AtomicBool::new(false));
+        Ok(Box::new(DedupRun { info, output: Vec::new(), counts, finished, asked }))
     }
 }
 
@@ -71,6 +73,9 @@ struct DedupRun {
     info: BatchInfo,
     output: Vec<RecordBatch>,
     counts: OperatorCounts,
+    finished: bool,
+    /// Whether it was asked what draining will read, after `finish_input`.
+    asked: AtomicBool,
 }
 
 impl OperatorRun for DedupRun {
@@ -99,15 +104,19 @@ impl OperatorRun for DedupRun {
     }
 
     fn prefetch(&self) -> Result<Prefetch> {
+        self.asked.store(self.finished, SeqCst);
         Ok(Prefetch::Nothing)
     }
 
     fn finish_input(&mut self, state: &mut dyn StateStore) -> Result<()> {
+        self.finished = true;
         self.counts.rows_total = state.size().rows;
         Ok(())
     }
 
-    fn drain(&mut self, _: &mut dyn StateStore) -> Result<Option<RecordBatch>> {
+    fn drain(&mut self, state: &mut dyn StateStore) -> Result<Option<RecordBatch>> {
+        let known = !self.finished || state.is_local() || self.asked.load(SeqCst);
+        assert!(known, "drained without being asked what that reads");
         Ok(self.output.pop())
     }
 

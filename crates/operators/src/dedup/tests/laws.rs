@@ -1,7 +1,8 @@
 //! The kit's laws on deduplications of every kind.
 
-use super::super::expiry::is_of_lists;
+use super::super::within::PAGES;
 use super::super::{Config, Dedup};
+use crate::pages::{Ledger, Stored, read, read_times};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use fluvial_conformance::operator::{Contents, Event, Subject};
@@ -70,7 +71,36 @@ impl Subject for Case {
     }
 
     fn rows_in(&self, contents: &Contents) -> u64 {
-        contents.keys().filter(|key| !is_of_lists(key)).count() as u64
+        self.meaning(contents).len() as u64
+    }
+
+    /// Keys in pages with their expiries, however pages are cut.
+    fn meaning(&self, contents: &Contents) -> Contents {
+        if self.dedup.kind() == "dedupe" {
+            return contents.clone();
+        }
+        let (mut keys, mut times) = (Contents::new(), Vec::new().into_iter());
+        for (key, value) in contents {
+            let [high, low, ..] = key[..] else { panic!("{key:?}") };
+            let ledger = || Ledger::read(&contents[&vec![high, low, PAGES.ledger]]).unwrap();
+            match PAGES.parse(key).unwrap() {
+                Stored::Ledger => {}
+                Stored::Times(block) => {
+                    let first = ledger().block(block).unwrap().first;
+                    times = read_times(value, first).unwrap().into_iter();
+                }
+                Stored::Page(block) => {
+                    let left = ledger().block(block).unwrap().left_until();
+                    for (row, expiry) in read(value).unwrap().zip(&mut times) {
+                        if left.is_none_or(|left| expiry > left) {
+                            let key = [&[high, low], row.unwrap().1].concat();
+                            keys.insert(key, expiry.to_be_bytes().to_vec());
+                        }
+                    }
+                }
+            }
+        }
+        keys
     }
 
     fn reach(&self) -> EventDuration {

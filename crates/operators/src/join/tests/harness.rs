@@ -1,9 +1,9 @@
 //! Rows for joins, and a way to run batches of them.
 
 use crate::inspect::{StateView, testing::shown};
-use crate::join::keys::{Entry, GROUP_BYTES, parse_point, parse_stored};
-use crate::join::ledger::Ledger;
-use crate::join::{JoinEviction, JoinKind, JoinRange, JoinSide, Side, StreamJoin, chunk, page};
+use crate::join::keys::{GROUP_BYTES, parse_point, parse_stored};
+use crate::join::{JoinEviction, JoinKind, JoinRange, JoinSide, Side, StreamJoin, chunk};
+use crate::pages::{self, Ledger, Stored};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, TimestampMicrosecondArray,
 };
@@ -248,12 +248,13 @@ pub(super) fn stored(contents: &Contents) -> Vec<(Side, Vec<u8>, bool, Vec<u8>)>
 
 /// The rows of a page that have not left.
 fn in_page(contents: &Contents, key: &[u8], page: &[u8]) -> Vec<Vec<u8>> {
-    let Some(Entry::Page(number)) = parse_stored(key) else { return Vec::new() };
+    let Some(Stored::Page(number)) = parse_stored(key) else { return Vec::new() };
     let mut ledger = key[..=GROUP_BYTES].to_vec();
     ledger[GROUP_BYTES] += 2;
     let ledger = Ledger::read(&contents[&ledger]).unwrap();
     let block = ledger.blocks.iter().find(|block| block.number == number).unwrap();
-    let rows: Vec<Vec<u8>> = page::read(page).unwrap().map(|row| row.unwrap().1.to_vec()).collect();
+    let rows: Vec<Vec<u8>> =
+        pages::read(page).unwrap().map(|row| row.unwrap().1.to_vec()).collect();
     let types = schema().fields().iter().map(|field| field.data_type().clone()).collect();
     let codec = ValueCodec::new(types).unwrap();
     let columns = codec.decode_each(rows.iter().map(Vec::as_slice)).unwrap();

@@ -1,4 +1,4 @@
-//! Ledgers: what pages a key group has of a side, and when their rows leave.
+//! Ledgers: what pages a key group has, and when their rows leave.
 //!
 //! Rows that come in one batch and are of one stretch of time make a *block*: some pages, and the
 //! times of their rows in the same order. A ledger has what must be known of each block to find
@@ -13,9 +13,9 @@ const BITS_MIN: u8 = 20;
 /// Where nothing says how long rows wait: a minute.
 const BITS_DEFAULT: u8 = 26;
 /// The longest: two sides of the epoch.
-pub(super) const BITS_MAX: u8 = 62;
+pub(crate) const BITS_MAX: u8 = 62;
 /// With every so many blocks, stretches are twice as long: a ledger is read and written whole.
-pub(super) const BLOCKS: usize = 64;
+pub(crate) const BLOCKS: usize = 64;
 
 /// Blocks of one stretch of time and similar size are put together when there are so many, with
 /// the one that comes.
@@ -25,7 +25,7 @@ const MERGED_MAX: u32 = 1 << 18;
 
 /// How much of a time is not the stretch that it is in, where `span` is how far apart rows can be
 /// that match: few stretches are in reach of a row, and most of what has expired is dropped.
-pub(super) fn stretch(span: Option<i64>, blocks: usize) -> u8 {
+pub(crate) fn stretch(span: Option<i64>, blocks: usize) -> u8 {
     let bits = match span.filter(|span| *span > 0) {
         Some(span) => (span as u64 / 2).checked_ilog2().map_or(BITS_MIN, |bits| bits as u8),
         None => BITS_DEFAULT,
@@ -36,35 +36,35 @@ pub(super) fn stretch(span: Option<i64>, blocks: usize) -> u8 {
 
 /// Rows of one stretch of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Block {
-    pub(super) number: u64,
+pub(crate) struct Block {
+    pub(crate) number: u64,
     /// Its rows have times that differ in so many low bits at most; `None`: its rows have no time.
-    pub(super) bits: Option<u8>,
-    pub(super) rows: u32,
+    pub(crate) bits: Option<u8>,
+    pub(crate) rows: u32,
     /// The least time.
-    pub(super) first: i64,
+    pub(crate) first: i64,
     /// The greatest.
-    pub(super) last: i64,
+    pub(crate) last: i64,
     /// How many rows have left: those with a time of `until` or before.
-    pub(super) gone: u32,
-    pub(super) until: i64,
+    pub(crate) gone: u32,
+    pub(crate) until: i64,
     /// The first tag of each page.
-    pub(super) tags: Vec<u32>,
+    pub(crate) tags: Vec<u32>,
 }
 
 impl Block {
     /// Up to which time its rows have left.
-    pub(super) fn left_until(&self) -> Option<i64> {
+    pub(crate) fn left_until(&self) -> Option<i64> {
         (self.gone > 0).then_some(self.until)
     }
 
     /// Whether all rows have left once those until `until` have.
-    pub(super) fn is_over(&self, until: Option<i64>) -> bool {
+    pub(crate) fn is_over(&self, until: Option<i64>) -> bool {
         self.bits.is_some() && until.is_some_and(|until| self.last <= until)
     }
 
     /// Whether some rows leave, and others stay.
-    pub(super) fn is_cut(&self, until: Option<i64>) -> bool {
+    pub(crate) fn is_cut(&self, until: Option<i64>) -> bool {
         let cuts = |until: i64| {
             let more = self.left_until().is_none_or(|before| before < until);
             more && self.first <= until && until < self.last
@@ -73,14 +73,14 @@ impl Block {
     }
 
     /// Whether it may have rows with a time of `window`; of none, if there is none.
-    pub(super) fn may_have(&self, window: Option<(i64, i64)>) -> bool {
+    pub(crate) fn may_have(&self, window: Option<(i64, i64)>) -> bool {
         let Some((from, to)) = window else { return true };
         let first = self.left_until().map_or(self.first, |until| until.saturating_add(1));
         self.bits.is_some() && first <= to && from <= self.last
     }
 
     /// The pages that may have rows with this tag.
-    pub(super) fn pages(&self, tag: u32) -> std::ops::Range<usize> {
+    pub(crate) fn pages(&self, tag: u32) -> std::ops::Range<usize> {
         // Rows of a tag may begin in the page before the first that begins with it.
         let start = self.tags.partition_point(|first| *first < tag).saturating_sub(1);
         start..self.tags.partition_point(|first| *first <= tag).max(start)
@@ -94,10 +94,10 @@ impl Block {
 
 /// The blocks of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     /// The number of the next block.
-    pub(super) next: u64,
-    pub(super) blocks: Vec<Block>,
+    pub(crate) next: u64,
+    pub(crate) blocks: Vec<Block>,
 }
 
 fn tier(rows: u32) -> u32 {
@@ -108,7 +108,7 @@ impl Ledger {
     /// The blocks that rows of one stretch should be put together with, `rows` rows around `time`:
     /// as in a log-structured tree, so that a row is written a few times and is found in a few
     /// places. Those that are over are none.
-    pub(super) fn to_merge(
+    pub(crate) fn to_merge(
         &self,
         bits: Option<u8>,
         time: i64,
@@ -136,8 +136,19 @@ impl Ledger {
         }
     }
 
+    /// A block by its number.
+    pub(crate) fn block(&self, number: u64) -> Result<&Block> {
+        let block = self.blocks.iter().find(|known| known.number == number);
+        block.ok_or_else(|| Error::corrupt("a page of stored rows is of no block of its ledger"))
+    }
+
+    /// How many rows there are that have not left.
+    pub(crate) fn rows(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.rows - block.gone)).sum()
+    }
+
     /// Writes it.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         open(out);
         varint::put(out, self.next);
         varint::put(out, self.blocks.len() as u64);
@@ -157,9 +168,9 @@ impl Ledger {
     }
 
     /// Reads one.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
         let rest = opened(bytes, "a ledger")?;
-        Self::parse(rest).ok_or_else(|| Error::corrupt("a ledger of a join is damaged"))
+        Self::parse(rest).ok_or_else(|| Error::corrupt("a ledger of stored rows is damaged"))
     }
 
     fn parse(mut rest: &[u8]) -> Option<Self> {

@@ -1,16 +1,11 @@
-//! What a batch changes of a side in pages: rows leave, and new ones are stored.
+//! What a batch changes of rows in pages: some leave, and new ones are stored.
 
-use super::{Coming, Paged};
-use crate::join::Config;
-use crate::join::counts::Counts;
-use crate::join::keys::{Bytes, PIECE, ledger_key, page_key};
-use crate::join::ledger::{Block, Ledger};
-use crate::join::matching::Candidates;
-use crate::join::page::{PAGE_BYTES, PAGE_ROWS, read, read_times, write, write_times};
-use crate::join::puts::Puts;
-use arrow::array::{Array, BinaryArray, TimestampMicrosecondArray};
-use fluvial_core::{Error, Result, StateStore};
-use fluvial_state::ValueCodec;
+use super::ledger::{Block, Ledger};
+use super::page::{PAGE_BYTES, PAGE_ROWS, missing, read, read_times, write, write_times};
+use super::{Coming, Pages};
+use crate::entries::{Bytes, PIECE, Puts};
+use arrow::array::{Array, BinaryArray};
+use fluvial_core::{Error, KeyGroup, Result, StateStore};
 
 /// A row on its way into a page.
 #[derive(Debug, Clone, Copy)]
@@ -21,97 +16,115 @@ struct Item<'a> {
     row: &'a [u8],
 }
 
-/// A side that is being written.
-struct Writing<'a> {
-    paged: &'a Paged,
-    /// The new rows.
-    rows: BinaryArray,
-    times: Option<TimestampMicrosecondArray>,
+/// The rows that came.
+pub(crate) trait NewRows {
+    /// What is stored of a row.
+    fn bytes(&self, row: u32) -> &[u8];
+
+    /// Its time, if it has one.
+    fn time(&self, row: u32) -> Option<i64>;
+
+    /// Whether it is stored.
+    fn stays(&self, row: u32) -> bool;
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Written {
+    /// Rows of earlier batches that have left.
+    pub(crate) left: u64,
+    /// Rows that wait now.
+    pub(crate) rows: u64,
+}
+
+/// Pages that are being written.
+struct Writing<'a, N> {
+    pages: &'a Pages,
+    new: &'a N,
     puts: Puts,
     /// Keys of what is dropped.
     dropped: Bytes,
     state: &'a mut dyn StateStore,
 }
 
-impl Paged {
-    /// Lets rows leave and stores the new ones. Returns how many have left: those that were stored
-    /// by earlier batches.
-    pub(in crate::join) fn write(
+impl Pages {
+    /// Lets rows leave and stores the new ones. `changed` is told by how many rows a group has grown.
+    pub(crate) fn write(
         &self,
-        config: &Config,
-        own: &Candidates,
-        codec: &ValueCodec,
+        new: &impl NewRows,
         state: &mut dyn StateStore,
-        groups: &mut Counts,
-    ) -> Result<u64> {
-        let columns = [own.new_columns(), own.extra.clone()].concat();
-        let rows = codec.encode(&columns, own.numbers.len())?;
-        let times = own.times_of(config, self.side);
+        mut changed: impl FnMut(KeyGroup, i64),
+    ) -> Result<Written> {
         let (puts, dropped) = (Puts::default(), Bytes::default());
-        let mut writing = Writing { paged: self, rows, times, puts, dropped, state };
-        let mut removed = 0;
+        let mut writing = Writing { pages: self, new, puts, dropped, state };
+        let mut written = Written::default();
         let mut coming = self.coming.as_slice();
         for (group, ledger) in self.ledgers.iter().enumerate() {
             let own = coming.iter().take_while(|block| block.group == group).count();
             let (now, later) = coming.split_at(own);
             coming = later;
             let leaves = |block: &Block| block.is_over(self.until) || block.is_cut(self.until);
+            let before = ledger.rows();
             if now.is_empty() && !ledger.blocks.iter().any(leaves) {
+                written.rows += before;
                 continue;
             }
-            let left = writing.group(group, ledger, now)?;
-            let came: usize = now.iter().map(|block| block.rows.len()).sum();
-            groups.add(&self.group(group).prefix(), came as i64 - left as i64);
-            removed += left;
+            let (ledger, left) = writing.group(group, ledger, now)?;
+            let after = ledger.rows();
+            changed(self.group(group), after as i64 - before as i64);
+            written.left += left;
+            written.rows += after;
         }
         writing.puts.flush(writing.state)?;
         writing.drop_all()?;
-        Ok(removed)
+        Ok(written)
     }
 }
 
-impl Writing<'_> {
-    /// Writes the blocks of a group; how many rows have left.
-    fn group(&mut self, group: usize, ledger: &Ledger, coming: &[Coming]) -> Result<u64> {
+impl<N: NewRows> Writing<'_, N> {
+    /// Writes the blocks of a group. Its new ledger, and how many rows have left.
+    fn group(&mut self, group: usize, ledger: &Ledger, coming: &[Coming]) -> Result<(Ledger, u64)> {
         let mut ledger = ledger.clone();
         let mut stays = vec![true; ledger.blocks.len()];
         let (mut left, mut new) = (0, Vec::with_capacity(coming.len()));
         for coming in coming {
             let (block, gone) = self.store(&ledger, coming)?;
-            ledger.next += 1;
             left += gone;
-            new.push(block);
+            if let Some(block) = block {
+                ledger.next += 1;
+                new.push(block);
+            }
             coming.merged.iter().for_each(|at| stays[*at] = false);
         }
         for (block, stays) in ledger.blocks.iter_mut().zip(&mut stays).filter(|(_, s)| **s) {
-            if block.is_over(self.paged.until) {
+            if block.is_over(self.pages.until) {
                 left += u64::from(block.rows - block.gone);
                 self.drop_block(group, block)?;
                 *stays = false;
-            } else if block.is_cut(self.paged.until) {
+            } else if block.is_cut(self.pages.until) {
                 left += self.cut(group, block)?;
             }
         }
         let mut stays = stays.into_iter();
         ledger.blocks.retain(|_| stays.next().unwrap_or(true));
         ledger.blocks.extend(new);
-        let key_group = self.paged.group(group);
+        let (space, key_group) = (self.pages.space, self.pages.group(group));
         if ledger.blocks.is_empty() {
-            ledger_key(self.dropped.open(), key_group, self.paged.side);
+            space.ledger_key(self.dropped.open(), key_group);
             self.dropped.end()?;
-            return Ok(left);
+            return Ok((ledger, left));
         }
-        ledger_key(self.puts.keys.open(), key_group, self.paged.side);
+        space.ledger_key(self.puts.keys.open(), key_group);
         ledger.write(self.puts.values.open());
         self.puts.end(self.state)?;
-        Ok(left)
+        Ok((ledger, left))
     }
 
     /// Counts the rows of a block that leave while others stay.
     fn cut(&mut self, group: usize, block: &mut Block) -> Result<u64> {
-        let Some(until) = self.paged.until else { return Ok(0) };
+        let Some(until) = self.pages.until else { return Ok(0) };
         let mut key = Bytes::default();
-        page_key(key.open(), self.paged.group(group), self.paged.side, block.number, 0);
+        self.pages.space.page_key(key.open(), self.pages.group(group), block.number, 0);
         key.end()?;
         let found = self.state.get_many(&key.take())?;
         let times = read_times(present(&found, 0)?, block.first)?;
@@ -122,10 +135,9 @@ impl Writing<'_> {
         Ok(u64::from(left))
     }
 
-    /// Writes a block with new rows and those of the blocks that it takes in. How many of these
-    /// have left.
-    fn store(&mut self, ledger: &Ledger, coming: &Coming) -> Result<(Block, u64)> {
-        let rows = self.rows.clone();
+    /// Writes a block with new rows and those of the blocks that it takes in; none if there are no
+    /// rows. How many of these have left.
+    fn store(&mut self, ledger: &Ledger, coming: &Coming) -> Result<(Option<Block>, u64)> {
         let merged = coming.merged.iter().map(|at| &ledger.blocks[*at]);
         let found =
             merged.map(|block| self.read(coming.group, block)).collect::<Result<Vec<_>>>()?;
@@ -133,15 +145,20 @@ impl Writing<'_> {
         for (found, at) in found.iter().zip(&coming.merged) {
             left += self.take_in(&ledger.blocks[*at], found, &mut items)?;
         }
-        for (_, tag, row) in &self.paged.rows[coming.rows.clone()] {
-            let row = *row as usize;
-            let time = self.times.as_ref().map_or(0, |times| times.value(row));
-            items.push(Item { tag: *tag, time, row: rows.value(row) });
-        }
+        let new = self.new;
+        let rows = self.pages.rows[coming.rows.clone()].iter();
+        items.extend(rows.filter(|(.., row)| new.stays(*row)).map(|(_, tag, row)| Item {
+            tag: *tag,
+            time: new.time(*row).unwrap_or_default(),
+            row: new.bytes(*row),
+        }));
         if !coming.merged.is_empty() {
             items.sort_by_key(|item| item.tag);
         }
-        let block = self.put_block(coming, ledger.next, &items)?;
+        let block = match items.is_empty() {
+            true => None,
+            false => Some(self.put_block(coming, ledger.next, &items)?),
+        };
         for at in &coming.merged {
             self.drop_block(coming.group, &ledger.blocks[*at])?;
         }
@@ -150,7 +167,7 @@ impl Writing<'_> {
 
     fn read(&self, group: usize, block: &Block) -> Result<BinaryArray> {
         let mut keys = Bytes::default();
-        self.paged.put_block(&mut keys, group, block)?;
+        self.pages.put_block(&mut keys, group, block)?;
         self.state.get_many(&keys.take())
     }
 
@@ -165,7 +182,7 @@ impl Writing<'_> {
             Some(_) => (Some(read_times(present(found, 0)?, block.first)?), 1),
             None => (None, 0),
         };
-        let until = self.paged.until.max(block.left_until());
+        let until = self.pages.until.max(block.left_until());
         let (mut at, mut gone) = (0, 0);
         for page in first..found.len() {
             for row in read(present(found, page)?)? {
@@ -185,7 +202,7 @@ impl Writing<'_> {
 
     /// Writes the pages of a block, and the times of its rows.
     fn put_block(&mut self, coming: &Coming, number: u64, items: &[Item<'_>]) -> Result<Block> {
-        let (group, side) = (self.paged.group(coming.group), self.paged.side);
+        let (space, group) = (self.pages.space, self.pages.group(coming.group));
         let mut block = Block {
             number,
             bits: coming.bits,
@@ -200,7 +217,7 @@ impl Writing<'_> {
             let times = || items.iter().map(|item| item.time);
             block.first = times().min().unwrap_or_default();
             block.last = times().max().unwrap_or_default();
-            page_key(self.puts.keys.open(), group, side, number, 0);
+            space.page_key(self.puts.keys.open(), group, number, 0);
             write_times(self.puts.values.open(), block.first, block.last, times());
             self.puts.end(self.state)?;
         }
@@ -214,7 +231,7 @@ impl Writing<'_> {
             });
             let (page, more) = rest.split_at(fits.count());
             block.tags.push(first.tag);
-            page_key(self.puts.keys.open(), group, side, number, block.tags.len());
+            space.page_key(self.puts.keys.open(), group, number, block.tags.len());
             write(self.puts.values.open(), page.iter().map(|item| (item.tag, item.row)));
             self.puts.end(self.state)?;
             rest = more;
@@ -223,7 +240,7 @@ impl Writing<'_> {
     }
 
     fn drop_block(&mut self, group: usize, block: &Block) -> Result<()> {
-        self.paged.put_block(&mut self.dropped, group, block)?;
+        self.pages.put_block(&mut self.dropped, group, block)?;
         if self.dropped.len() >= PIECE { self.drop_all() } else { Ok(()) }
     }
 
@@ -234,9 +251,9 @@ impl Writing<'_> {
 
 fn present(found: &BinaryArray, at: usize) -> Result<&[u8]> {
     let value = found.is_valid(at).then(|| found.value(at));
-    value.ok_or_else(|| Error::corrupt("a page of a join is gone"))
+    value.ok_or_else(missing)
 }
 
 fn miscounted() -> Error {
-    Error::corrupt("the rows of a join are not as many as its ledger says")
+    Error::corrupt("stored rows are not as many as their ledger says")
 }

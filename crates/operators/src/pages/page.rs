@@ -1,44 +1,48 @@
-//! Pages: rows of one side, those of keys whose tags are near to one another.
+//! Pages: rows whose tags are near to one another.
 //!
-//! `[format][rows]`, a tag of four bytes for each row, a length for each, then their columns, which
-//! are [`fluvial_state::ValueCodec`]'s. Tags ascend. So a page is searched without decoding it, and
-//! only rows that are hit are decoded.
+//! `[format][rows]`, a tag of four bytes for each row, a length for each, then their bytes. Tags
+//! ascend. So a page is searched without decoding it, and only rows that are hit are decoded.
 
 use fluvial_core::{Error, Result};
 use fluvial_state::varint;
 
 /// The most rows of a page: what is read for a row when few come.
-pub(super) const PAGE_ROWS: usize = 256;
+pub(crate) const PAGE_ROWS: usize = 256;
 /// A page ends when it has so many bytes.
-pub(super) const PAGE_BYTES: usize = 64 << 10;
+pub(crate) const PAGE_BYTES: usize = 64 << 10;
 
 const FORMAT: u8 = 1;
 const TAG: usize = 4;
 
 fn damaged() -> Error {
-    Error::corrupt("a page of a join's rows is damaged")
+    Error::corrupt("a page of stored rows is damaged")
+}
+
+/// A page that its ledger tells of is not there.
+pub(crate) fn missing() -> Error {
+    Error::corrupt("a page of stored rows is gone")
 }
 
 /// The front of something stored, checked; what follows.
-pub(super) fn opened<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> {
+pub(crate) fn opened<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> {
     match bytes.split_first() {
         Some((&FORMAT, rest)) => Ok(rest),
         Some((format, _)) if *format > FORMAT => Err(Error::invalid(format!(
-            "{what} of a join has format {format}, newer than {FORMAT}: use the version of Fluvial \
-             that wrote it, or a later one"
+            "{what} of stored rows has format {format}, newer than {FORMAT}: use the version of \
+             Fluvial that wrote it, or a later one"
         ))
         .with_condition("CHECKPOINT_FORMAT_TOO_NEW")),
-        _ => Err(Error::corrupt(format!("{what} of a join is damaged"))),
+        _ => Err(Error::corrupt(format!("{what} of stored rows is damaged"))),
     }
 }
 
 /// Begins something stored.
-pub(super) fn open(out: &mut Vec<u8>) {
+pub(crate) fn open(out: &mut Vec<u8>) {
     out.push(FORMAT);
 }
 
 /// Writes a page of rows, each with its tag.
-pub(super) fn write<'a>(
+pub(crate) fn write<'a>(
     out: &mut Vec<u8>,
     rows: impl ExactSizeIterator<Item = (u32, &'a [u8])> + Clone,
 ) {
@@ -51,14 +55,14 @@ pub(super) fn write<'a>(
 
 /// The rows of a page, read one after the other.
 #[derive(Debug, Clone)]
-pub(super) struct Rows<'a> {
+pub(crate) struct Rows<'a> {
     tags: &'a [u8],
     lengths: &'a [u8],
     columns: &'a [u8],
 }
 
 /// Reads a page.
-pub(super) fn read(page: &[u8]) -> Result<Rows<'_>> {
+pub(crate) fn read(page: &[u8]) -> Result<Rows<'_>> {
     let mut rest = opened(page, "a page")?;
     let count = varint::take(&mut rest).and_then(|count| usize::try_from(count).ok());
     let parts = count.and_then(|count| rest.split_at_checked(count.checked_mul(TAG)?));
@@ -110,7 +114,7 @@ const NARROW: u8 = 0;
 const WIDE: u8 = 1;
 
 /// Writes how far times are from `first`, the least of them.
-pub(super) fn write_times(
+pub(crate) fn write_times(
     out: &mut Vec<u8>,
     first: i64,
     last: i64,
@@ -128,7 +132,7 @@ pub(super) fn write_times(
 }
 
 /// Reads times.
-pub(super) fn read_times(bytes: &[u8], first: i64) -> Result<Vec<i64>> {
+pub(crate) fn read_times(bytes: &[u8], first: i64) -> Result<Vec<i64>> {
     let of = |offset: u64| first.wrapping_add(offset as i64);
     match opened(bytes, "a list of times")?.split_first() {
         Some((&NARROW, rest)) if rest.len().is_multiple_of(4) => {
@@ -137,7 +141,7 @@ pub(super) fn read_times(bytes: &[u8], first: i64) -> Result<Vec<i64>> {
         Some((&WIDE, rest)) if rest.len().is_multiple_of(8) => {
             Ok(rest.as_chunks::<8>().0.iter().map(|o| of(u64::from_le_bytes(*o))).collect())
         }
-        _ => Err(Error::corrupt("a list of times of a join is damaged")),
+        _ => Err(Error::corrupt("a list of times of stored rows is damaged")),
     }
 }
 
