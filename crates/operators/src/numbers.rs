@@ -1,6 +1,5 @@
 //! `KeyNumbers`: the keys of a batch, numbered group by group.
 
-use crate::pages::tag_of;
 use fluvial_core::{Error, Result};
 
 /// Numbers keys `0, 1, 2, ...` in the order of their first appearance.
@@ -37,7 +36,7 @@ impl KeyNumbers {
         self.ends.len()
     }
 
-    /// The key with this number, its group in front.
+    /// The key with this number.
     pub(crate) fn key(&self, number: usize) -> &[u8] {
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         &self.bytes[start..self.ends[number]]
@@ -83,10 +82,9 @@ impl KeyNumbers {
         self.find_tag(group, tag, |number| self.key(number as usize) == key)
     }
 
-    /// The number of a key. There must be room for it. If it is new it has the number that
-    /// [`Self::len`] was before.
-    pub(crate) fn intern(&mut self, group: usize, key: &[u8]) -> Result<u32> {
-        let tag = tag_of(key);
+    /// The number of a key, whose tag this is. There must be room for it. If it is new it has the
+    /// number that [`Self::len`] was before.
+    pub(crate) fn intern(&mut self, group: usize, tag: u32, key: &[u8]) -> Result<u32> {
         let free = match self.search(group, tag, |number| self.key(number as usize) == key) {
             Ok(number) => return Ok(number),
             Err(free) => free,
@@ -106,13 +104,14 @@ impl KeyNumbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::tag_of;
 
     #[test]
     fn keys_are_numbered_as_they_come_and_found_again() {
         let keys: [(usize, &[u8]); 4] =
             [(0, b"\0\0a"), (0, b"\0\0b"), (0, b"\0\0a"), (1, b"\0\x01a")];
         let mut all = KeyNumbers::with_room([3, 1].into_iter());
-        let numbers = keys.map(|(group, key)| all.intern(group, key).unwrap());
+        let numbers = keys.map(|(group, key)| all.intern(group, tag_of(key), key).unwrap());
         assert_eq!(numbers, [0, 1, 0, 2]);
         let tag = tag_of(b"\0\0b");
         assert_eq!(all.find(0, tag, b"\0\0b"), Some(1));

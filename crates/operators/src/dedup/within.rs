@@ -8,11 +8,11 @@ use super::{Config, next_of};
 use crate::event_time::event_times;
 use crate::late_gate::LateGate;
 use crate::numbers::KeyNumbers;
-use crate::pages::{Hits, NewRows, Pages, Row, Space};
+use crate::pages::{Hits, NewRows, Pages, Row, Space, tag_of};
 use arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch};
 use arrow::compute::filter_record_batch;
 use fluvial_core::{
-    BatchInfo, Error, EventDuration, EventTime, KeyGroupRange, LateBatch, OperatorCounts,
+    BatchInfo, Error, EventDuration, EventTime, KeyGroup, KeyGroupRange, LateBatch, OperatorCounts,
     OperatorRun, Prefetch, Result, StateStore,
 };
 use fluvial_state::{EncodedKeys, KeyCodec};
@@ -43,12 +43,31 @@ pub(super) struct Within {
     codec: KeyCodec,
     late: LateGate,
     input: Vec<RecordBatch>,
+    /// The keys of the input, by group.
+    groups: Vec<GroupKeys>,
     stage: Stage,
     passed: VecDeque<RecordBatch>,
     counts: OperatorCounts,
 }
 
-/// The keys of a batch.
+/// The keys of one group that came, end to end: what is done for a group touches little memory.
+#[derive(Default)]
+struct GroupKeys {
+    bytes: Vec<u8>,
+    rows: Vec<KeyRow>,
+}
+
+/// A key that came, and its row.
+struct KeyRow {
+    /// Where its bytes end.
+    end: u32,
+    tag: u32,
+    expiry: i64,
+    input: u32,
+    row: u32,
+}
+
+/// The distinct keys of a batch, without their groups.
 #[derive(Default)]
 struct New {
     numbers: KeyNumbers,
@@ -64,7 +83,7 @@ struct New {
 
 impl NewRows for New {
     fn bytes(&self, number: u32) -> &[u8] {
-        &self.numbers.key(number as usize)[GROUP_BYTES..]
+        self.numbers.key(number as usize)
     }
 
     fn time(&self, number: u32) -> Option<i64> {
@@ -79,6 +98,7 @@ impl NewRows for New {
 impl Within {
     pub(super) fn new(config: &Arc<Config>, info: BatchInfo, delay: EventDuration) -> Result<Self> {
         Ok(Self {
+            groups: info.groups.groups().map(|_| GroupKeys::default()).collect(),
             config: Arc::clone(config),
             info,
             delay,
@@ -101,45 +121,42 @@ impl Within {
         self.info.evict.0.map(|evict| evict.0).max(self.late())
     }
 
-    /// The keys of all rows, and when they would expire.
-    fn keys(&self) -> Result<New> {
-        let groups = self.info.groups;
-        let count = usize::from(groups.end.saturating_sub(groups.start));
-        let (mut encoded, mut expiries) = (Vec::new(), Vec::new());
-        let mut sizes = vec![0; count];
-        for rows in &self.input {
-            let columns = self.config.key_columns(rows);
-            let keys: EncodedKeys = self.codec.encode(&columns, None, rows.num_rows())?;
-            for group in &keys.groups {
-                let at = usize::from(group.0.wrapping_sub(groups.start));
-                *sizes.get_mut(at).ok_or_else(|| misrouted(group.0, groups))? += 1;
-            }
-            encoded.push(keys);
-            expiries.push(self.expiries(rows)?);
+    /// Puts the keys of rows to those of their groups.
+    fn take_in(&mut self, rows: &RecordBatch) -> Result<()> {
+        let input = self.input.len() as u32;
+        let columns = self.config.key_columns(rows);
+        let EncodedKeys { keys, groups } = self.codec.encode(&columns, None, rows.num_rows())?;
+        let expiries = self.expiries(rows)?;
+        for (row, (group, expiry)) in groups.into_iter().zip(expiries).enumerate() {
+            let at = usize::from(group.0.wrapping_sub(self.info.groups.start));
+            let groups = self.info.groups;
+            let own = self.groups.get_mut(at).ok_or_else(|| misrouted(group, groups))?;
+            let key = keys.value(row);
+            own.bytes.extend_from_slice(&key[GROUP_BYTES..]);
+            let end = u32::try_from(own.bytes.len()).map_err(|_| {
+                Error::invalid(
+                    "keys of a key group take over 4 GiB in one batch: use smaller batches",
+                )
+            })?;
+            own.rows.push(KeyRow { end, tag: tag_of(key), expiry, input, row: row as u32 });
         }
-        // The rows of each group, in the order in which they came.
-        let mut starts = vec![0; count + 1];
-        for at in 0..count {
-            starts[at + 1] = starts[at] + sizes[at];
-        }
-        let mut order = vec![(0u32, 0u32); starts[count]];
-        let mut next = starts.clone();
-        for (input, keys) in encoded.iter().enumerate() {
-            for (row, group) in keys.groups.iter().enumerate() {
-                let at = &mut next[usize::from(group.0 - groups.start)];
-                order[*at] = (input as u32, row as u32);
-                *at += 1;
-            }
-        }
-        let numbers = KeyNumbers::with_room(sizes.into_iter());
+        Ok(())
+    }
+
+    /// The distinct keys that came, group by group.
+    fn keys(&mut self) -> Result<New> {
+        let groups = std::mem::take(&mut self.groups);
+        let numbers = KeyNumbers::with_room(groups.iter().map(|group| group.rows.len()));
         let mut new = New { numbers, starts: vec![0], ..New::default() };
-        for group in 0..count {
-            for &(input, row) in &order[starts[group]..starts[group + 1]] {
-                let key = encoded[input as usize].keys.value(row as usize);
-                new.numbers.intern(group, key)?;
+        for (at, group) in groups.into_iter().enumerate() {
+            let mut start = 0;
+            for row in &group.rows {
+                let end = row.end as usize;
+                new.numbers.intern(at, row.tag, &group.bytes[start..end])?;
+                start = end;
                 if new.firsts.len() < new.numbers.len() {
-                    new.expiries.push(expiries[input as usize][row as usize]);
-                    new.firsts.push((input, row));
+                    new.expiries.push(row.expiry);
+                    new.firsts.push((row.input, row.row));
                 }
             }
             new.starts.push(new.numbers.len());
@@ -246,7 +263,7 @@ fn note(numbers: &KeyNumbers, hits: &Hits<'_>, late: Option<i64>, known: &mut [b
         if hits.times[at].zip(late).is_some_and(|(time, late)| time <= late) {
             continue;
         }
-        let same = |number: u32| &numbers.key(number as usize)[GROUP_BYTES..] == hits.rows[at];
+        let same = |number: u32| numbers.key(number as usize) == hits.rows[at];
         let number = match same(*number) {
             true => Some(*number),
             false => {
@@ -260,7 +277,7 @@ fn note(numbers: &KeyNumbers, hits: &Hits<'_>, late: Option<i64>, known: &mut [b
     }
 }
 
-fn misrouted(group: u16, groups: KeyGroupRange) -> Error {
+fn misrouted(KeyGroup(group): KeyGroup, groups: KeyGroupRange) -> Error {
     Error::invalid(format!(
         "a row of key group {group} came to the partition of groups {groups}: rows must be \
          exchanged by the columns by which duplicates are dropped"
@@ -272,6 +289,7 @@ impl OperatorRun for Within {
         self.config.check_input(port, &rows)?;
         let rows = self.late.on_time(0, rows, self.config.event_time, &mut self.counts.rows)?;
         if rows.num_rows() > 0 {
+            self.take_in(&rows)?;
             self.input.push(rows);
         }
         Ok(())

@@ -2,6 +2,7 @@
 //! them.
 
 use crate::numbers::KeyNumbers;
+use crate::pages::tag_of;
 use arrow::array::{Array, BinaryArray, BooleanArray, TimestampMicrosecondArray};
 use fluvial_core::Result;
 
@@ -56,7 +57,8 @@ impl Distinct {
 
     /// The number of the key in row `row` of `keys`. There must be room for it.
     pub(super) fn intern(&mut self, group: usize, keys: &Keys<'_>, row: usize) -> Result<u32> {
-        let number = self.numbers.intern(group, keys.keys.value(row))?;
+        let key = keys.keys.value(row);
+        let number = self.numbers.intern(group, tag_of(key), key)?;
         if self.joinable.len() < self.len() {
             if let Some(times) = keys.times {
                 self.times.push(times.is_valid(row).then(|| times.value(row)));
