@@ -86,6 +86,8 @@ pub(crate) struct FrameWriter {
     out: Vec<u8>,
     /// What was written last.
     piece: Vec<u8>,
+    /// The same compressed: kept for its memory.
+    packed: Vec<u8>,
     plain: u64,
     packing: Packing,
 }
@@ -105,7 +107,7 @@ impl FrameWriter {
             Compression::Zstd => Packing::Maybe,
         };
         let out = vec![FORMAT, kind.byte(), PLAIN];
-        Self { out, piece: Vec::new(), plain: 0, packing }
+        Self { out, piece: Vec::new(), packed: Vec::new(), plain: 0, packing }
     }
 
     /// The bytes so far that are not compressed yet; what is written is appended.
@@ -127,10 +129,11 @@ impl FrameWriter {
         }
         match &mut self.packing {
             Packing::Yes(compressor) => {
-                let start = self.out.len();
-                self.out.resize(start + zstd::zstd_safe::compress_bound(self.piece.len()), 0);
-                let packed = compressor.compress_to_buffer(&self.piece, &mut self.out[start..]);
-                self.out.truncate(start + packed.expect("the bound holds for every piece"));
+                self.packed.clear();
+                self.packed.reserve(zstd::zstd_safe::compress_bound(self.piece.len()));
+                let packed = compressor.compress_to_buffer(&self.piece, &mut self.packed);
+                packed.expect("the bound holds for every piece");
+                self.out.extend_from_slice(&self.packed);
             }
             Packing::No | Packing::Maybe => self.out.extend_from_slice(&self.piece),
         }
