@@ -1,5 +1,6 @@
 //! Columns of a query as columns of the table: by name, without losing a value.
 
+use crate::partition_text::as_partition;
 use crate::rules::Rules;
 use crate::types::{find, physical_name};
 use arrow::array::{
@@ -19,6 +20,7 @@ const STRICT: CastOptions<'static> =
 pub(crate) fn conform_batch(
     rows: &RecordBatch,
     table: &SchemaRef,
+    partitions: &[String],
     rules: &Rules,
 ) -> Result<RecordBatch> {
     let schema = rows.schema();
@@ -31,7 +33,10 @@ pub(crate) fn conform_batch(
         });
     }
     rules.generate(&mut columns, |name| find(schema.fields(), name).is_some())?;
-    for (column, field) in columns.iter().zip(table.fields()) {
+    for (column, field) in columns.iter_mut().zip(table.fields()) {
+        if partitions.contains(field.name()) {
+            *column = as_partition(column.clone())?;
+        }
         check_nulls(column, field)?;
     }
     let rows = RecordBatch::try_new(table.clone(), columns)?;
@@ -134,7 +139,7 @@ mod tests {
             Field::new("new", DataType::Utf8, true),
             Field::new("s", DataType::Utf8, true),
         ]);
-        let conformed = conform_batch(&rows, &table, &Rules::none(&table)).unwrap();
+        let conformed = conform_batch(&rows, &table, &[], &Rules::none(&table)).unwrap();
         assert_eq!(conformed.column(0).as_primitive::<Int64Type>().value(0), 1);
         assert!(conformed.column(1).is_null(0));
         assert_eq!(conformed.column(2).as_string::<i32>().value(0), "x");
@@ -156,7 +161,7 @@ mod tests {
         let field = |name| Field::new(name, DataType::Int64, true);
         let fields: Fields = ["a", "b", "c"].into_iter().map(field).collect();
         let table = table(vec![Field::new("s", DataType::Struct(fields), true)]);
-        let conformed = conform_batch(&rows, &table, &Rules::none(&table)).unwrap();
+        let conformed = conform_batch(&rows, &table, &[], &Rules::none(&table)).unwrap();
         let s = conformed.column(0).as_struct();
         let value = |i: usize| s.column(i).as_primitive::<Int64Type>().value(0);
         assert_eq!((value(0), value(1)), (1, 2));
@@ -172,7 +177,7 @@ mod tests {
         )])
         .unwrap();
         let table = table(vec![Field::new("n", DataType::Int64, false)]);
-        let error = conform_batch(&rows, &table, &Rules::none(&table)).unwrap_err();
+        let error = conform_batch(&rows, &table, &[], &Rules::none(&table)).unwrap_err();
         assert_eq!(error.condition(), Some("DELTA_NOT_NULL_CONSTRAINT_VIOLATED"));
         assert!(error.message().contains("\"n\""), "{error}");
     }

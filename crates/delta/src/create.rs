@@ -150,7 +150,9 @@ fn delta_columns(fields: &Fields) -> Result<Vec<StructField>> {
 ///
 /// `Unavailable` if the table changed meanwhile: load it and compare again.
 pub(crate) async fn add_columns(table: DeltaTable, fields: &[FieldRef]) -> Result<()> {
-    let columns = delta_columns(&fields.iter().cloned().collect())?;
+    let fields: Fields = fields.iter().cloned().collect();
+    check_new_names(&fields)?;
+    let columns = delta_columns(&fields)?;
     match table.add_columns().with_fields(columns).await {
         Ok(_) => Ok(()),
         Err(DeltaTableError::Transaction {

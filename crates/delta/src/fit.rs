@@ -2,7 +2,7 @@
 
 use crate::rules::generation;
 use crate::types::{Gap, delta_fields, find, gap};
-use arrow::datatypes::{FieldRef, Fields, Schema};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema};
 use fluvial_core::{Error, Result};
 
 /// Fields of the query that the table lacks, whole or in part: the query fits once they are
@@ -77,7 +77,8 @@ fn check_names(fields: &Fields) -> Result<()> {
     Ok(())
 }
 
-/// Refuses names that Parquet files of a new table cannot have.
+/// Refuses names, also of fields inside of columns, that Parquet files of a table without mapped
+/// names cannot have.
 pub(crate) fn check_new_names(fields: &Fields) -> Result<()> {
     check_names(fields)?;
     for field in fields {
@@ -88,14 +89,23 @@ pub(crate) fn check_new_names(fields: &Fields) -> Result<()> {
             ))
             .with_condition("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"));
         }
+        check_inside(field.data_type()).map_err(|e| e.at(format!("column {:?}", field.name())))?;
     }
     Ok(())
+}
+
+fn check_inside(of: &DataType) -> Result<()> {
+    match of {
+        DataType::Struct(fields) => check_new_names(fields),
+        DataType::List(field) | DataType::Map(field, _) => check_inside(field.data_type()),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::{DataType, Field};
+    use arrow::datatypes::Field;
 
     fn schema(fields: &[(&str, DataType, bool)]) -> Schema {
         Schema::new(
@@ -136,6 +146,9 @@ mod tests {
         assert_eq!(error.condition(), Some("DELTA_DUPLICATE_COLUMNS_FOUND"));
         let blank = schema(&[("a b", DataType::Int64, true)]);
         let error = check_new_names(blank.fields()).unwrap_err();
+        assert_eq!(error.condition(), Some("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"));
+        let inside = DataType::Struct(blank.fields().clone());
+        let error = check_new_names(schema(&[("s", inside, true)]).fields()).unwrap_err();
         assert_eq!(error.condition(), Some("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"));
     }
 }

@@ -13,6 +13,7 @@ use fluvial_core::Result;
 /// The form of rows as one version of a table has it.
 pub(crate) struct Form {
     pub(crate) schema: SchemaRef,
+    pub(crate) partitions: Vec<String>,
     pub(crate) rules: Rules,
     pub(crate) config: WriterConfig,
 }
@@ -26,6 +27,8 @@ impl Form {
     pub(crate) fn of(table: &DeltaTable, compile: &Compile) -> Result<Self> {
         let state = table.snapshot().map_err(delta_error)?;
         let rules = Rules::new(state, compile)?;
-        Ok(Self { schema: state.snapshot().arrow_schema(), rules, config: config(state) })
+        let partitions = state.metadata().partition_columns().to_vec();
+        let (schema, config) = (state.snapshot().arrow_schema(), config(state));
+        Ok(Self { schema, partitions, rules, config })
     }
 }

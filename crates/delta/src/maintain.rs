@@ -4,11 +4,12 @@
 use crate::entry::actions;
 use crate::error::delta_error;
 use crate::location::TableLocation;
+use crate::partition_text::NULL;
 use crate::provider::no_table;
 use crate::source::Log;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use deltalake::DeltaTable;
 use deltalake::kernel::{Action, CommitInfo};
+use deltalake::{DeltaTable, FilterOp, FilterValue};
 use fluvial_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,12 +46,32 @@ fn failed(location: &TableLocation, error: deltalake::DeltaTableError) -> Error 
 ///
 /// `NotFound` if there is no table, `Unavailable` if others changed the same files meanwhile.
 pub async fn optimize(location: &TableLocation) -> Result<OptimizeReport> {
-    let optimized = load(location).await?.optimize().await;
+    let table = load(location).await?;
+    let taken_for_null = taken_for_null(&table).map_err(|e| failed(location, e))?;
+    let filters = taken_for_null.iter();
+    let filters = filters.map(|name| (name.as_str(), FilterOp::Ne, FilterValue::Scalar(NULL)));
+    let filters: Vec<_> = filters.collect();
+    let optimized = table.optimize().with_filters(&filters).await;
     let (_, metrics) = optimized.map_err(|e| failed(location, e))?;
     Ok(OptimizeReport {
         files_added: metrics.num_files_added,
         files_removed: metrics.num_files_removed,
     })
+}
+
+/// Partition columns with a value that is written as null is: the library tells partitions apart by
+/// the names of their folders, and would write both into one. Such files stay as they are.
+fn taken_for_null(table: &DeltaTable) -> Result<Vec<String>, deltalake::DeltaTableError> {
+    let state = table.snapshot()?;
+    let mut found: Vec<String> = Vec::new();
+    for file in state.log_data() {
+        for (name, value) in file.partition_values_map() {
+            if value.as_deref() == Some(NULL) && !found.contains(&name) {
+                found.push(name);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Removes files that no version of the last while names; the table's property

@@ -4,9 +4,11 @@
 //! again, other writers that came between, and errors that say what to do.
 
 use crate::commit::newest_batch;
+use crate::create::add_columns;
 use crate::error::{about_values, delta_error, store_error};
 use crate::location::TableLocation;
 use crate::merge_arithmetic;
+use crate::merge_evolution::new_columns;
 use crate::merge_rules::check_merged;
 use crate::provider::no_table;
 use arrow::array::RecordBatch;
@@ -130,6 +132,9 @@ pub async fn merge(location: &TableLocation, merge: &Merge) -> Result<Option<Mer
             }
         }
         check_merged(&table).map_err(place)?;
+        if merge.evolve_schema && evolve(&table, merge).await.map_err(place)? {
+            continue;
+        }
         match attempt(table, merge).await {
             Ok(report) => return Ok(Some(report)),
             Err(Failure::Conflict) => {}
@@ -140,6 +145,21 @@ pub async fn merge(location: &TableLocation, merge: &Merge) -> Result<Option<Mer
         "table {location}: the merge was done {ATTEMPTS_MAX} times, and each time others had \
          changed what it read: try again when fewer write"
     )))
+}
+
+/// Adds the columns that the merge brings along, in a version of their own; whether the table is to
+/// be loaded again.
+async fn evolve(table: &DeltaTable, merge: &Merge) -> Result<bool> {
+    let state = table.snapshot().map_err(delta_error)?;
+    let new = new_columns(merge, &state.snapshot().arrow_schema())?;
+    if new.is_empty() {
+        return Ok(false);
+    }
+    match add_columns(table.clone(), &new).await {
+        Err(error) if error.kind() != ErrorKind::Unavailable => Err(error),
+        // Added, or somebody else changed the table, or we do not know: look again.
+        _ => Ok(true),
+    }
 }
 
 enum Failure {
@@ -211,8 +231,7 @@ async fn attempt(table: DeltaTable, merge: &Merge) -> Result<MergeReport, Failur
         .merge(source, merge.condition.clone())
         .with_session_state(Arc::new(session))
         .with_source_alias(&merge.source_alias)
-        .with_target_alias(&merge.target_alias)
-        .with_merge_schema(merge.evolve_schema);
+        .with_target_alias(&merge.target_alias);
     for clause in &merge.clauses {
         builder = with_clause(builder, clause)?;
     }

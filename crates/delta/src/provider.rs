@@ -5,8 +5,14 @@ use crate::location::TableLocation;
 use crate::source::{Log, Times, in_log};
 use arrow::array::timezone::Tz;
 use arrow::compute::kernels::cast_utils::string_to_datetime;
-use datafusion::catalog::TableProvider;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result as DfResult;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
 use deltalake::DeltaTable;
+use deltalake::delta_datafusion::{DeltaScanConfig, DeltaScanNext};
 use fluvial_core::options::Options;
 use fluvial_core::{Error, Result};
 use std::sync::Arc;
@@ -67,10 +73,50 @@ pub async fn table_provider(
     let table = travel(table, version).await.map_err(place)?;
     let log = Log::of(table.log_store().as_ref());
     log.check(table.version().unwrap_or_default()).await.map_err(place)?;
-    table.table_provider().await.map_err(|error| {
+    let state = table.snapshot().map_err(|e| place(delta_error(e)))?;
+    // As text, as every other column: a dictionary is another type to who compares.
+    let config = DeltaScanConfig::new().with_wrap_partition_values(false);
+    let scan = DeltaScanNext::new(state.snapshot().clone(), config).map_err(|error| {
         // The library speaks DataFusion here.
         place(delta_error(deltalake::DeltaTableError::GenericError { source: Box::new(error) }))
-    })
+    })?;
+    Ok(Arc::new(PlainTable { table, scan }))
+}
+
+/// The library's scan of one version, with the store that reaches it.
+#[derive(Debug)]
+struct PlainTable {
+    table: DeltaTable,
+    scan: DeltaScanNext,
+}
+
+#[async_trait]
+impl TableProvider for PlainTable {
+    fn schema(&self) -> SchemaRef {
+        self.scan.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        self.scan.table_type()
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        self.table.update_datafusion_session(session)?;
+        self.scan.scan(session, projection, filters, limit).await
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> DfResult<Vec<TableProviderFilterPushDown>> {
+        self.scan.supports_filters_pushdown(filters)
+    }
 }
 
 pub(crate) fn no_table(location: &TableLocation) -> Error {

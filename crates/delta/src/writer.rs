@@ -66,8 +66,9 @@ impl DeltaPartWriter {
 #[async_trait]
 impl SinkWriter for DeltaPartWriter {
     async fn write(&mut self, rows: RecordBatch) -> Result<()> {
-        let Form { schema, rules, .. } = &*self.form;
-        let rows = conform_batch(&rows, schema, rules).map_err(|e| e.at(&self.place))?;
+        let Form { schema, partitions, rules, .. } = &*self.form;
+        let rows = conform_batch(&rows, schema, partitions, rules);
+        let rows = rows.map_err(|e| e.at(&self.place))?;
         self.rows += rows.num_rows() as u64;
         if rows.num_rows() == 0 {
             return Ok(());

@@ -68,6 +68,8 @@ mod maintain_sql;
 mod memory_table;
 #[cfg(feature = "delta")]
 mod merge;
+#[cfg(feature = "delta")]
+mod merge_set;
 #[cfg(all(feature = "delta", feature = "sql"))]
 mod merge_sql;
 #[cfg(feature = "sql")]

@@ -2,8 +2,9 @@
 
 use crate::dataframe::StreamingDataFrame;
 use crate::expressions;
+use crate::merge_set::{Assignment, by_name, inserted, parts, unresolved, updated};
 use crate::session::Session;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Field, Schema};
 use datafusion::common::{Column, DFSchema, DFSchemaRef, TableReference};
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::Expr;
@@ -165,6 +166,7 @@ impl MergeBuilder {
         let schema = plan.schema();
         let alias = alias.unwrap_or_else(|| "source".into());
         let scope = Scope::new(&self.session, (&self.target, &target), (&alias, &schema))?;
+        refuse_unreachable(&self.clauses)?;
         let condition = scope.both(&self.condition)?;
         let clauses = self.clauses.iter().map(|clause| scope.clause(clause, self.evolve_schema));
         let clauses = clauses.collect::<Result<Vec<_>>>()?;
@@ -269,6 +271,37 @@ fn alias_of(frame: &DataFrame) -> Option<String> {
     (plain && names.all(|name| name == Some(first))).then(|| first.to_owned())
 }
 
+/// Refuses clauses behind one that takes every row of its kind.
+fn refuse_unreachable(clauses: &[Clause]) -> Result<()> {
+    for (i, clause) in clauses.iter().enumerate() {
+        if clause.condition.is_some() || clauses[i + 1..].iter().all(|c| c.when != clause.when) {
+            continue;
+        }
+        let (what, condition) = match clause.when {
+            MergeWhen::Matched => ("MATCHED", "NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"),
+            MergeWhen::NotMatched => {
+                ("NOT MATCHED", "NON_LAST_NOT_MATCHED_BY_TARGET_CLAUSE_OMIT_CONDITION")
+            }
+            MergeWhen::NotMatchedBySource => {
+                ("NOT MATCHED BY SOURCE", "NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION")
+            }
+        };
+        return Err(Error::invalid(format!(
+            "only the last clause WHEN {what} of a merge may be without a condition: those behind \
+             it would never be reached"
+        ))
+        .with_condition(condition));
+    }
+    Ok(())
+}
+
+/// What becomes of what the source does not say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    Null,
+}
+
 /// What names in expressions mean.
 struct Scope<'a> {
     session: &'a Session,
@@ -320,46 +353,58 @@ impl<'a> Scope<'a> {
             Some(text) => Some(self.expr(text, schema)?),
             None => None,
         };
-        let each = |values: &[(String, String)]| -> Result<Vec<(String, Expr)>> {
+        let each = |values: &[(String, String)]| -> Result<Vec<Assignment>> {
             let one = |(name, text): &(String, String)| {
-                Ok((self.column(name)?, self.expr(text, schema)?))
+                self.assignment(name, self.expr(text, schema)?, evolve)
             };
             values.iter().map(one).collect()
         };
         let action = match &clause.action {
             Action::Delete => MergeAction::Delete,
-            Action::Update(values) => MergeAction::Update(each(values)?),
-            Action::Insert(values) => MergeAction::Insert(each(values)?),
-            Action::UpdateAll => MergeAction::Update(self.all(evolve)?),
-            Action::InsertAll => MergeAction::Insert(self.all(evolve)?),
+            Action::Update(values) => {
+                MergeAction::Update(updated(each(values)?, schema, |name| self.of_target(name))?)
+            }
+            Action::Insert(values) => MergeAction::Insert(inserted(each(values)?)?),
+            Action::UpdateAll => MergeAction::Update(self.all(evolve, schema, Fate::Kept)?),
+            Action::InsertAll => MergeAction::Insert(self.all(evolve, schema, Fate::Null)?),
         };
         Ok(MergeClause { when: clause.when, condition, action })
     }
 
-    /// The table's own spelling of a column, whose name may have the table's alias in front.
-    fn column(&self, name: &str) -> Result<String> {
-        let bare = match name.split_once('.') {
-            Some((alias, rest)) if alias.eq_ignore_ascii_case(self.target_alias) => rest,
-            _ => name,
-        };
-        let bare = bare.trim_matches('`');
-        match self.target.fields().iter().find(|field| self.case.same(field.name(), bare)) {
-            Some(field) => Ok(field.name().clone()),
-            None => Err(unresolved(bare, "the table")),
+    /// What a column of the table, or a field in one, gets; its name may have the table's alias in
+    /// front. With schema evolution it may be a column that only the source has.
+    fn assignment(&self, name: &str, value: Expr, evolve: bool) -> Result<Assignment> {
+        let mut names = parts(name);
+        if names.len() > 1 && self.case.same(&names[0], self.target_alias) {
+            names.remove(0);
         }
+        let is_named = |field: &&Arc<Field>| self.case.same(field.name(), &names[0]);
+        if evolve
+            && names.len() == 1
+            && !self.target.fields().iter().any(|field| is_named(&field))
+            && let Some(new) = self.source.fields().iter().find(is_named)
+        {
+            return Ok(Assignment::to(new.name(), value));
+        }
+        Assignment::new(self.target.fields(), &names, value, self.case)
     }
 
     /// Every column of the table from the column of the source with its name.
-    fn all(&self, evolve: bool) -> Result<Vec<(String, Expr)>> {
+    fn all(&self, evolve: bool, row: &DFSchema, missing: Fate) -> Result<Vec<(String, Expr)>> {
         let mut values = Vec::new();
         for field in self.target.fields() {
-            let found =
-                self.source.fields().iter().find(|f| self.case.same(f.name(), field.name()));
-            match found {
-                Some(found) => values.push((field.name().clone(), self.of_source(found.name())?)),
+            let name = field.name();
+            match self.source.fields().iter().find(|f| self.case.same(f.name(), name)) {
+                Some(found) if evolve => {
+                    let old = (missing == Fate::Kept).then(|| self.of_target(name));
+                    let (from, to) = (self.of_source(found.name()), field.data_type());
+                    let value = by_name(from, to, old, row, self.case).map_err(from_datafusion)?;
+                    values.push((name.clone(), value));
+                }
+                Some(found) => values.push((name.clone(), self.of_source(found.name()))),
                 // As in Spark: with schema evolution what the source lacks stays, or is null.
                 None if evolve => {}
-                None => return Err(unresolved(field.name(), "the source")),
+                None => return Err(unresolved(name, "the source")),
             }
         }
         if evolve {
@@ -367,19 +412,18 @@ impl<'a> Scope<'a> {
                 let known =
                     self.target.fields().iter().any(|f| self.case.same(f.name(), field.name()));
                 if !known {
-                    values.push((field.name().clone(), self.of_source(field.name())?));
+                    values.push((field.name().clone(), self.of_source(field.name())));
                 }
             }
         }
         Ok(values)
     }
 
-    fn of_source(&self, name: &str) -> Result<Expr> {
-        Ok(Expr::Column(Column::new(Some(TableReference::bare(self.source_alias)), name)))
+    fn of_source(&self, name: &str) -> Expr {
+        Expr::Column(Column::new(Some(TableReference::bare(self.source_alias)), name))
     }
-}
 
-fn unresolved(name: &str, place: &str) -> Error {
-    Error::invalid(format!("the merge names column {name:?}, which {place} does not have"))
-        .with_condition("DELTA_MERGE_UNRESOLVED_EXPRESSION")
+    fn of_target(&self, name: &str) -> Expr {
+        Expr::Column(Column::new(Some(TableReference::bare(self.target_alias)), name))
+    }
 }

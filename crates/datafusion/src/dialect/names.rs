@@ -5,23 +5,28 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Query, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Span as SqlSpan;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// Spells the names in an expression as the schema does.
 pub(super) fn respell_expression(expr: &mut Expr, schema: &DFSchema) {
     let mut known = BTreeSet::new();
+    let mut tables: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (qualifier, field) in schema.iter() {
         known.insert(field.name().clone());
         if let Some(qualifier) = qualifier {
             known.insert(qualifier.table().to_owned());
+            let columns = tables.entry(qualifier.table().to_owned()).or_default();
+            columns.insert(field.name().clone());
         }
     }
-    let _: ControlFlow<()> = expr.visit(&mut Respell { known: &known });
+    let _: ControlFlow<()> = expr.visit(&mut Respell { known: &known, tables: &tables });
 }
 
 struct Respell<'a> {
     known: &'a BTreeSet<String>,
+    /// The columns of each table: two tables may spell one name differently.
+    tables: &'a BTreeMap<String, BTreeSet<String>>,
 }
 
 impl VisitorMut for Respell<'_> {
@@ -30,9 +35,12 @@ impl VisitorMut for Respell<'_> {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
             Expr::Identifier(ident) => respell(ident, self.known),
+            // The rest may be fields of a struct, which are found by the planner.
             Expr::CompoundIdentifier(parts) => {
-                // The rest may be fields of a struct, which are found by the planner.
-                parts.iter_mut().take(2).for_each(|ident| respell(ident, self.known));
+                if let [first, second, ..] = parts.as_mut_slice() {
+                    respell(first, self.known);
+                    respell(second, self.tables.get(&first.value).unwrap_or(self.known));
+                }
             }
             _ => {}
         }

@@ -155,13 +155,23 @@ fn change(tokens: &mut Tokens<'_>, when: RowMatch) -> Result<MergeIntoAction> {
     }
     let mut values = Vec::new();
     loop {
-        let name = tokens.dotted("a column of the table")?.join(".");
+        let name = column(tokens)?;
         tokens.expect(&Token::Eq)?;
         values.push((name, expression(tokens, &["WHEN"], "a value")?));
         if !tokens.punctuation(&Token::Comma) {
             return Ok(MergeIntoAction::Update(values));
         }
     }
+}
+
+/// A column of the table, or a field in one, with backticks around what has dots inside.
+fn column(tokens: &mut Tokens<'_>) -> Result<String> {
+    let quoted = |part: String| match part.contains(['.', '`']) {
+        true => format!("`{}`", part.replace('`', "``")),
+        false => part,
+    };
+    let parts = tokens.dotted("a column of the table")?;
+    Ok(parts.into_iter().map(quoted).collect::<Vec<_>>().join("."))
 }
 
 fn insert(tokens: &mut Tokens<'_>) -> Result<MergeIntoAction> {
@@ -174,7 +184,7 @@ fn insert(tokens: &mut Tokens<'_>) -> Result<MergeIntoAction> {
     let mut texts = tokens.parenthesized()?;
     let mut values = Vec::new();
     loop {
-        let name = columns.dotted("a column of the table")?.join(".");
+        let name = column(&mut columns)?;
         values.push((name, expression(&mut texts, &[], "a value")?));
         match (columns.punctuation(&Token::Comma), texts.punctuation(&Token::Comma)) {
             (true, true) => {}

@@ -15,6 +15,7 @@ mod jobs;
 mod late_rows;
 mod listeners;
 mod medallion;
+mod merge_columns;
 mod merge_kills;
 mod merging;
 mod names;
