@@ -41,6 +41,9 @@ pub(crate) async fn stream(
         let root = std::path::Path::new("/").join(place.root().as_ref());
         check_local_folder(&root)?;
     }
+    if base == "file:///" {
+        find_folders(session, &mut options)?;
+    }
     let settings = session.settings();
     // For what is written in files of text, and for the names of folders.
     let zone = options.take("timeZone").unwrap_or(settings.timezone);
@@ -92,6 +95,18 @@ pub(crate) async fn stream(
     }
     definition.schema = Some(whole);
     Ok(Arc::new(definition))
+}
+
+/// Makes folders that options name absolute: they begin where all relative paths do.
+fn find_folders(session: &Session, options: &mut Options) -> Result<()> {
+    for name in ["badRecordsPath", "sourceArchiveDir", "cleanSource.moveDestination"] {
+        if let Some(folder) = options.take(name) {
+            let local = !folder.contains("://");
+            let found = if local { session.storage().look(&folder)?.2 } else { folder };
+            options.set(name, found);
+        }
+    }
+    Ok(())
 }
 
 /// Files of one format in one place.

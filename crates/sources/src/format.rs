@@ -222,6 +222,16 @@ impl FileDecoder {
         Ok(())
     }
 
+    /// The column that takes what no other does.
+    pub(crate) fn rescued_column(&self) -> Option<&str> {
+        match self {
+            Self::Json(options, _) => options.rescued_column(),
+            Self::Csv(options, _) => options.rescued_column(),
+            Self::Columns(columns) => columns.rescued.as_deref(),
+            Self::Text(..) => None,
+        }
+    }
+
     /// Whether it can say which row of its file a row is.
     pub(crate) fn has_row_numbers(&self) -> bool {
         matches!(self, Self::Columns(Columns { container: Container::Parquet, .. }))

@@ -162,6 +162,9 @@ impl FileSourceBuilder {
     ///
     /// `Invalid` if an option or the schema is wrong, or those of the store.
     pub async fn open(mut self) -> Result<FileSource> {
+        if self.format != FileFormat::Csv {
+            self.options.refuse(&["mergeSchema"])?;
+        }
         let options = if self.auto {
             // The place is given apart.
             self.options.take("schemaLocation");

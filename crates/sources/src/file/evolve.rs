@@ -149,7 +149,11 @@ pub(crate) fn corrected(
         }
         _ => found,
     };
-    hinted(&plain, hints)
+    // What files have of this name is rescued like all else that no column takes.
+    let rest = decoder.rescued_column();
+    let in_files = |field: &&FieldRef| !rest.is_some_and(|rest| is_same(rest, field.name()));
+    let fields: Fields = plain.fields().iter().filter(in_files).cloned().collect();
+    hinted(&Schema::new(fields), hints)
 }
 
 fn is_same(a: &str, b: &str) -> bool {

@@ -61,7 +61,7 @@ pub(crate) const FILE_OPTIONS: &[&str] = &[
 ];
 
 /// Spark's that we do not have yet.
-const REFUSED: &[&str] = &["maxCachedFiles", "discardCachedInputRatio", "basePath", "mergeSchema"];
+const REFUSED: &[&str] = &["maxCachedFiles", "discardCachedInputRatio", "basePath"];
 
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 

@@ -53,8 +53,8 @@ pub(crate) fn value_of(
 ) -> Result<ArrayRef> {
     let bad = || {
         Error::invalid(format!(
-            "the folder {}={} of {file} is no value of type {}: move the file, or give the \
-             column another type",
+            "the folder {}={} of {file} is no value of type {}: give the column another type in \
+             the schema or in schemaHints, or move the file and set ignoreMissingFiles",
             field.name(),
             value.unwrap_or(NULL),
             fluvial_core::ddl::ddl_name(field.data_type())

@@ -100,7 +100,15 @@ impl FilePlace {
 
 /// A path of a store from its text, unescaped.
 pub(crate) fn parse_path(text: &str) -> Result<Path> {
-    Path::parse(text).map_err(|e| Error::invalid(format!("{text:?} is no path")).with_source(e))
+    Path::parse(text).map_err(|e| {
+        // The library's words have the name as it is, over several lines.
+        Error::invalid(format!(
+            "{text:?} cannot be the path of an object: rename it (no control characters, no `.` \
+             or `..` between slashes), or leave it out with pathGlobFilter"
+        ))
+        .with_condition("PATH_NOT_READABLE")
+        .with_source(std::io::Error::other(format!("{:?}", e.to_string())))
+    })
 }
 
 impl fmt::Display for FilePlace {
@@ -137,6 +145,14 @@ mod tests {
         let place = place("s3://b", "in");
         assert_eq!(place.url("in/x %20+é.json"), "s3://b/in/x%20%2520+%C3%A9.json");
         assert_eq!(place.show("in/a b"), "s3://b/in/a b");
+    }
+
+    #[test]
+    fn a_name_that_no_object_has_is_said_in_one_line() {
+        let error = parse_path("in/a\nb").unwrap_err();
+        assert_eq!(error.condition(), Some("PATH_NOT_READABLE"));
+        assert!(error.message().starts_with(r#""in/a\nb" cannot be"#), "{error}");
+        assert!(!error.message().contains('\n') && error.message().contains("pathGlobFilter"));
     }
 
     #[test]

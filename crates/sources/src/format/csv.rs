@@ -116,9 +116,9 @@ impl CsvLines {
         if self.options.header == Header::Skipped {
             return Ok(());
         }
-        let header = self.options.names(line);
+        let header = self.options.header_names(line);
         if self.options.header == Header::Matched {
-            return self.matched(&header, number);
+            return self.matched(&header, &self.options.names(line), number);
         }
         let case = self.options.case;
         let lower = |name: &String| match case {
@@ -150,8 +150,9 @@ impl CsvLines {
         }
     }
 
-    /// Finds the columns of the schema in a header, whatever else it has.
-    fn matched(&mut self, header: &[String], number: u64) -> Result<()> {
+    /// Finds the columns of the schema in a header, whatever else it has; `written` is how it has
+    /// them.
+    fn matched(&mut self, header: &[String], written: &[String], number: u64) -> Result<()> {
         let key = |name: &str| match self.options.case {
             NameCase::Insensitive => name.trim().to_lowercase(),
             NameCase::Sensitive => name.trim().to_owned(),
@@ -159,10 +160,16 @@ impl CsvLines {
         // Of names that differ in case only one has the column; the others may be rescued.
         let rescues = self.options.unknown.has_column();
         let own = |name: &str| if rescues { name.trim().to_owned() } else { key(name) };
+        // Of two columns of one name nobody knows which is the schema's.
         let mut distinct = BTreeSet::new();
-        if let Some(twice) = header.iter().find(|name| !distinct.insert(own(name))) {
+        let is_known = |name: &str| self.names.iter().any(|known| own(known) == own(name));
+        let twice = written.iter().find(|name| !distinct.insert(own(name)) && is_known(name));
+        let mut distinct = BTreeSet::new();
+        let twice = twice.or_else(|| header.iter().find(|name| !distinct.insert(own(name))));
+        if let Some(twice) = twice {
             return Err(Error::invalid(format!(
-                "{}: the header has the column {twice} twice: rename one of them",
+                "{}: the header has the column {twice} twice: write the file anew under another \
+                 name, with two names for them, remove this one, and set ignoreMissingFiles",
                 self.place
             ))
             .with_condition("CSV_HEADER_MISMATCH"));
@@ -177,7 +184,9 @@ impl CsvLines {
         self.extra = extra.map(|(cell, name)| (cell, name.trim().to_owned())).collect();
         if self.options.unknown.stops() {
             let lower: BTreeSet<String> = self.names.iter().map(|n| n.to_lowercase()).collect();
-            let is_new = |name: &&String| !(rescues && lower.contains(&name.to_lowercase()));
+            let rest = |name: &str| self.options.unknown.is_column(name);
+            let is_new =
+                |name: &&String| !rest(name) && !(rescues && lower.contains(&name.to_lowercase()));
             let names: BTreeSet<String> =
                 self.extra.iter().map(|(_, name)| name).filter(is_new).cloned().collect();
             if !names.is_empty() {

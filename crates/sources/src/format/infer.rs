@@ -38,17 +38,17 @@ impl FileDecoder {
                 }
                 Ok(seen.take().schema(options))
             }
+            (Self::Csv(options, _), [first, .., last])
+                if options.merges() && !options.looks_for_columns() =>
+            {
+                // Columns come to be, or end, with time.
+                self.infer_csv(options, &[first.clone(), last.clone()]).await
+            }
+            (Self::Csv(options, _), _) if options.looks_for_columns() => {
+                self.infer_csv(options, files).await
+            }
             (Self::Csv(options, _), [first, ..]) => {
-                let seen = Seen::<Table>::default();
-                let files = if options.infer_types { files } else { std::slice::from_ref(first) };
-                for file in files {
-                    let look =
-                        CsvLook { seen: seen.clone(), options: options.clone(), started: false };
-                    let enough = || !options.infer_types && seen.look(|table| table.named);
-                    let decoder = options.cut(look, file.place().to_owned());
-                    self.each(file, decoder, enough).await?;
-                }
-                Ok(seen.take().schema())
+                self.infer_csv(options, std::slice::from_ref(first)).await
             }
             (Self::Columns(columns), [.., last]) => {
                 let schema = columns.schema(last.clone()).await?;
@@ -56,6 +56,17 @@ impl FileDecoder {
             }
             _ => Ok(Schema::new(vec![Field::new("value", DataType::Utf8, true)])),
         }
+    }
+
+    async fn infer_csv(&self, options: &CsvOptions, files: &[PlannedFile]) -> Result<Schema> {
+        let seen = Seen::<Table>::default();
+        for (before, file) in files.iter().enumerate() {
+            let look = CsvLook { seen: seen.clone(), options: options.clone(), places: None };
+            let enough = || !options.infer_types && seen.look(|table| table.files > before);
+            let decoder = options.cut(look, file.place().to_owned());
+            self.each(file, decoder, enough).await?;
+        }
+        Ok(seen.take().schema())
     }
 
     /// Shows the records of a file to `decoder`, until it has seen enough.
@@ -166,7 +177,8 @@ impl DecodeLine for JsonLook {
 /// What the records of CSV files have in common.
 #[derive(Debug, Default)]
 struct Table {
-    named: bool,
+    /// Files of which a record was seen.
+    files: usize,
     columns: Vec<(String, Cell)>,
 }
 
@@ -175,38 +187,58 @@ impl Table {
         let field = |(name, cell): (String, Cell)| Field::new(name, cell.data_type(), true);
         Schema::new(self.columns.into_iter().map(field).collect::<Vec<_>>())
     }
+
+    /// Takes the names of a file; for each of its cells, the column.
+    fn begin(&mut self, names: Vec<String>, options: &CsvOptions) -> Vec<usize> {
+        self.files += 1;
+        let grows = self.files == 1 || options.merges() || options.rescued_column().is_some();
+        if self.files > 1 && !grows {
+            return (0..self.columns.len()).collect();
+        }
+        let mut place = |name: String| {
+            let mut known = self.columns.iter();
+            if self.files > 1
+                && let Some(at) = known.position(|(column, _)| options.is_same(column, &name))
+            {
+                return at;
+            }
+            self.columns.push((name, Cell::Null));
+            self.columns.len() - 1
+        };
+        names.into_iter().map(&mut place).collect()
+    }
 }
 
 struct CsvLook {
     seen: Seen<Table>,
     options: CsvOptions,
-    /// Whether a record of this file was seen.
-    started: bool,
+    /// The column of each cell, once a record of this file was seen.
+    places: Option<Vec<usize>>,
 }
 
 impl DecodeLine for CsvLook {
     fn line(&mut self, line: &str, _number: u64) -> Result<()> {
-        if self.options.is_no_record(line) {
+        let options = &self.options;
+        if options.is_no_record(line) {
             return Ok(());
         }
-        let cells = self.options.names(line);
-        let header = self.options.has_header() && !self.started;
-        self.started = true;
-        let options = &self.options;
+        let cells = options.names(line);
+        let begins = self.places.is_none();
+        if begins {
+            let names = match options.has_header() {
+                true => options.header_names(line),
+                false => (0..cells.len()).map(|i| format!("_c{i}")).collect(),
+            };
+            self.places = Some(self.seen.look(|table| table.begin(names, options)));
+        }
+        if (begins && options.has_header()) || !options.infer_types {
+            return Ok(());
+        }
+        let places = self.places.as_deref().unwrap_or_default();
         self.seen.look(|table| {
-            if !table.named {
-                table.named = true;
-                let name = |(i, cell): (usize, &String)| {
-                    let named = options.has_header() && !cell.is_empty();
-                    (if named { cell.clone() } else { format!("_c{i}") }, Cell::Null)
-                };
-                table.columns = cells.iter().enumerate().map(name).collect();
-            }
-            if header || !options.infer_types {
-                return;
-            }
-            for ((_, known), text) in table.columns.iter_mut().zip(&cells) {
+            for (place, text) in places.iter().zip(&cells) {
                 if !text.is_empty() && !options.is_null(text) {
+                    let known = &mut table.columns[*place].1;
                     *known = known.or(Cell::of(text, options.times()));
                 }
             }

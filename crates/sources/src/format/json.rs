@@ -111,6 +111,11 @@ impl JsonOptions {
     }
 
     /// Says what becomes of what no column takes, and whether names have a case.
+    /// The column that takes what no other does.
+    pub(crate) fn rescued_column(&self) -> Option<&str> {
+        self.unknown.column.as_deref()
+    }
+
     pub(crate) fn set_unknown(&mut self, unknown: &Unknown, insensitive: bool) {
         self.names = Names { insensitive, strict: unknown.is_looked_for() };
         self.unknown = unknown.clone();
@@ -284,7 +289,8 @@ impl JsonLines {
         }
         let found = Rescued::of(object, &self.fields, self.names, &self.times)?;
         if self.unknown.stops() {
-            self.found.extend(found.unknown);
+            let own = |name: &String| self.unknown.is_column(name);
+            self.found.extend(found.unknown.into_iter().filter(|name| !own(name)));
             if !self.unknown.has_column() {
                 self.found.extend(found.cased);
             }

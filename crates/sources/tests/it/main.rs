@@ -14,6 +14,7 @@ mod faults;
 mod formats;
 mod laws;
 mod local;
+mod messy;
 mod mutations;
 mod options;
 mod query;

@@ -29,19 +29,13 @@ impl FileSourceBuilder {
                 let schema = match (self.schema.take(), known.newest) {
                     // What the query was made with: a newer version is for the next start.
                     (Some(schema), _) => schema,
-                    (None, Some(newest)) => newest.schema,
+                    (None, Some(newest)) => hinted(&log, newest, hints.as_deref()).await?,
                     (None, None) => {
                         let found = evolve::found(&self.place, decoder, files).await?;
                         let types = auto.infer_types;
                         let schema = evolve::corrected(found, decoder, types, hints.as_deref())?;
                         let partitions = known.partitions.to_vec();
-                        let first = SchemaVersion { number: 0, schema, partitions };
-                        if !log.put(&first).await? {
-                            return Err(Error::unavailable(
-                                "another run wrote the first version of the schema: try again",
-                            ));
-                        }
-                        first.schema
+                        put(&log, SchemaVersion { number: 0, schema, partitions }).await?
                     }
                 };
                 let mode = auto.mode(known.given);
@@ -98,6 +92,25 @@ impl FileSourceBuilder {
         let schema = Schema::new(fields);
         ddl::check_names(&schema, self.case)?;
         Ok(schema)
+    }
+}
+
+/// The newest version with the types of hints, which may be new: then it is a version of its own.
+async fn hinted(log: &SchemaLog, newest: SchemaVersion, hints: Option<&str>) -> Result<Schema> {
+    let schema = evolve::hinted(&newest.schema, hints)?;
+    if schema == newest.schema {
+        return Ok(schema);
+    }
+    put(log, SchemaVersion { number: newest.number + 1, schema, ..newest }).await
+}
+
+async fn put(log: &SchemaLog, version: SchemaVersion) -> Result<Schema> {
+    match log.put(&version).await? {
+        true => Ok(version.schema),
+        false => Err(Error::unavailable(format!(
+            "another run wrote version {} of the schema: try again",
+            version.number
+        ))),
     }
 }
 

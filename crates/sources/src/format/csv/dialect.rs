@@ -38,9 +38,14 @@ impl Dialect {
         let blanks = |options: &mut Options, name| {
             options.take_bool(name).map(|found| found.unwrap_or(false))
         };
+        let quote = sign(options, "quote", Some('"'))?;
+        if quote.is_some_and(|quote| separator.starts_with(quote)) {
+            let expected = "something else than the quote";
+            return Err(Options::invalid_value("sep", &separator, expected));
+        }
         Ok(Self {
             separator,
-            quote: sign(options, "quote", Some('"'))?,
+            quote,
             escape: sign(options, "escape", Some('\\'))?,
             comment: sign(options, "comment", None)?,
             trim_start: blanks(options, "ignoreLeadingWhiteSpace")?,

@@ -34,6 +34,8 @@ pub(crate) struct CsvOptions {
     pub(super) max_columns: usize,
     pub(super) case: NameCase,
     pub(super) unknown: Unknown,
+    /// Whether files may have columns that others lack.
+    merges: bool,
 }
 
 /// What numbers that are none are called, beside Java's own names.
@@ -107,6 +109,7 @@ pub(crate) const CSV_OPTIONS: &[&str] = &[
     "maxColumns",
     "inferSchema",
     "locale",
+    "mergeSchema",
 ];
 
 const REFUSED: &[&str] = &[
@@ -127,6 +130,7 @@ impl CsvOptions {
         locale::take(options)?;
         let header = options.take_bool("header")?.unwrap_or(false);
         let enforce = options.take_bool("enforceSchema")?;
+        let merges = options.take_bool("mergeSchema")?.unwrap_or(false);
         let corrupt = options.take("columnNameOfCorruptRecord");
         Ok(Self {
             dialect: Dialect::take(options)?,
@@ -134,6 +138,7 @@ impl CsvOptions {
             corrupt: corrupt.unwrap_or_else(|| CORRUPT_RECORD.into()),
             header: match (header, enforce) {
                 (false, _) => Header::None,
+                (true, None) if merges => Header::Matched,
                 (true, None) => Header::ByNameIfSame,
                 (true, Some(true)) => Header::Skipped,
                 (true, Some(false)) => Header::ByName,
@@ -151,6 +156,7 @@ impl CsvOptions {
             },
             case,
             unknown: Unknown::default(),
+            merges,
         })
     }
 
@@ -193,7 +199,44 @@ impl CsvOptions {
         line.trim().is_empty() || self.dialect.is_comment(line)
     }
 
-    /// The cells of a line, for inferring a schema from a header.
+    /// The column that takes what no other does.
+    pub(crate) fn rescued_column(&self) -> Option<&str> {
+        self.unknown.column.as_deref()
+    }
+
+    /// Whether files may have columns that others lack.
+    pub(crate) fn merges(&self) -> bool {
+        self.merges
+    }
+
+    /// Whether all files have to be looked at for columns.
+    pub(crate) fn looks_for_columns(&self) -> bool {
+        self.infer_types || self.unknown.is_looked_for()
+    }
+
+    /// Whether two names are those of one column.
+    pub(crate) fn is_same(&self, a: &str, b: &str) -> bool {
+        self.case.same(a, b)
+    }
+
+    /// The names of a header, as Spark makes them: those that are nothing, or come twice, have the
+    /// number of the column.
+    pub(crate) fn header_names(&self, line: &str) -> Vec<String> {
+        let names = self.names(line);
+        let case = if self.unknown.has_column() { NameCase::Sensitive } else { self.case };
+        let name = |(i, name): (usize, &String)| {
+            let count = names.iter().filter(|other| case.same(other, name)).count();
+            match name.as_str() {
+                "" => format!("_c{i}"),
+                name if name == self.null => format!("_c{i}"),
+                name if count > 1 => format!("{name}{i}"),
+                name => name.to_owned(),
+            }
+        };
+        names.iter().enumerate().map(name).collect()
+    }
+
+    /// The cells of a line.
     pub(crate) fn names(&self, line: &str) -> Vec<String> {
         let mut found = Cells::default();
         cells(line, &self.dialect, &mut found);

@@ -140,7 +140,14 @@ fn options_change_the_signs() {
     ] {
         assert_eq!(read(two, options, file), [expected], "{file}");
     }
-    for bad in [("quote", "ab"), ("sep", ""), ("quote", "é"), ("maxColumns", "0")] {
+    for bad in [
+        ("sep", "\""),
+        ("quote", ","),
+        ("quote", "ab"),
+        ("sep", ""),
+        ("quote", "é"),
+        ("maxColumns", "0"),
+    ] {
         assert!(read_chunks(two, &[bad], "", 1).is_err(), "{bad:?}");
     }
 }
