@@ -7,11 +7,11 @@ mod tests;
 
 use crate::args::Show;
 use crate::exit::{Exit, UsageError};
+use crate::output::print;
 use anyhow::Context;
 use fluvial::Storage;
 use object_store::path::Path;
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write};
 
 /// Shows one checkpoint, or each one in a folder of several.
 pub(crate) async fn show(args: &Show) -> anyhow::Result<Exit> {
@@ -39,9 +39,5 @@ pub(crate) async fn show(args: &Show) -> anyhow::Result<Exit> {
         }
         text.push_str(&show::text(&report, args.batches));
     }
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // `| head` has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(exit),
-        written => written.context("cannot print").map(|()| exit),
-    }
+    print(&text).map(|()| exit)
 }

@@ -2,6 +2,7 @@
 
 use fluvial_core::{Error, ErrorKind};
 use std::fmt;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// The exit codes.
@@ -75,7 +76,8 @@ pub(crate) fn text(error: &anyhow::Error) -> String {
 
 /// Prints an error and gives the code to end with.
 pub(crate) fn report(error: &anyhow::Error) -> Exit {
-    eprintln!("{}", text(error));
+    // Nobody may be reading, and the code says it too.
+    let _ = writeln!(std::io::stderr(), "{}", text(error));
     of(error)
 }
 

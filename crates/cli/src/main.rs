@@ -6,6 +6,7 @@ mod args;
 mod checkpoint;
 mod exit;
 mod interrupt;
+mod output;
 mod progress;
 mod run;
 mod scope;
@@ -27,11 +28,15 @@ fn main() -> ExitCode {
         .enable_all()
         .thread_stack_size(STACK_BYTES)
         .build();
-    let result = match runtime {
-        // On a thread of the runtime: the main thread's stack may be small.
-        Ok(runtime) => runtime.block_on(async { tokio::spawn(command(args)).await }),
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error)).into(),
     };
+    // On a thread of the runtime: the main thread's stack may be small.
+    let result = runtime.block_on(async { tokio::spawn(command(args)).await });
+    // Never dropped: tasks of libraries that something else waits for would end, and what waits
+    // would panic. All that has to be whole is whole wherever the process ends.
+    std::mem::forget(runtime);
     match result {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(error)) => exit::report(&error).into(),

@@ -6,12 +6,12 @@ pub(crate) use verify::verify;
 
 use crate::args::{ListState, ReadState, Setting};
 use crate::exit::{Exit, UsageError};
+use crate::output;
 use anyhow::Context;
 use fluvial::Session;
 use fluvial::arrow::array::{AsArray, RecordBatch};
 use fluvial::datafusion::prelude::DataFrame;
 use fluvial_sinks::TableStyle;
-use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 
 /// A session that reads checkpoints.
@@ -89,9 +89,5 @@ async fn print(frame: DataFrame, style: TableStyle) -> anyhow::Result<Exit> {
     let heading = flat(&RecordBatch::new_empty(schema))?.schema();
     let rows: Vec<RecordBatch> = rows.iter().map(flat).collect::<anyhow::Result<_>>()?;
     let text = fluvial_sinks::draw(&heading, &rows, style)?;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // `| head` has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::Done),
-        written => written.context("cannot print").map(|()| Exit::Done),
-    }
+    output::print(&text).map(|()| Exit::Done)
 }

@@ -87,6 +87,13 @@ impl Error {
         self
     }
 
+    /// Says the message in other words.
+    #[must_use]
+    pub fn reworded(mut self, words: impl FnOnce(&str) -> String) -> Self {
+        self.message = words(&self.message);
+        self
+    }
+
     /// What to do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -129,9 +136,10 @@ impl From<object_store::Error> for Error {
     /// everything else may pass: [`ErrorKind::Unavailable`].
     fn from(error: object_store::Error) -> Self {
         use object_store::Error as E;
-        if is_access_denied(&error) {
+        let condition = store_condition(&error);
+        if condition == Some(ACCESS_DENIED) {
             let text = format!("{error}: give the program access, or use another place");
-            return Self::invalid(text).with_condition("ACCESS_DENIED").with_source(error);
+            return Self::invalid(text).with_condition(ACCESS_DENIED).with_source(error);
         }
         let kind = match &error {
             E::NotFound { .. } => ErrorKind::NotFound,
@@ -141,25 +149,34 @@ impl From<object_store::Error> for Error {
             | E::UnknownConfigurationKey { .. } => ErrorKind::Invalid,
             _ => ErrorKind::Unavailable,
         };
-        Self::new(kind, error.to_string()).with_source(error)
+        let made = Self::new(kind, error.to_string());
+        let made = match condition {
+            Some(condition) => made.with_condition(condition),
+            None => made,
+        };
+        made.with_source(error)
     }
 }
 
-/// Local stores say so only in the cause.
-fn is_access_denied(error: &object_store::Error) -> bool {
+const ACCESS_DENIED: &str = "ACCESS_DENIED";
+
+/// The condition of what a store said, if it has one.
+pub fn store_condition(error: &object_store::Error) -> Option<&'static str> {
     use object_store::Error as E;
+    use std::io::ErrorKind as Io;
     if matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. }) {
-        return true;
+        return Some(ACCESS_DENIED);
     }
+    // Local stores say so only in the cause.
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(cause) = next {
-        let io = cause.downcast_ref::<std::io::Error>();
-        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::PermissionDenied) {
-            return true;
+        match cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
+            Some(Io::PermissionDenied) => return Some(ACCESS_DENIED),
+            Some(Io::StorageFull | Io::QuotaExceeded) => return Some("STORAGE_FULL"),
+            _ => next = cause.source(),
         }
-        next = cause.source();
     }
-    false
+    None
 }
 
 /// The result of every fallible method.
@@ -176,7 +193,8 @@ mod tests {
         assert_eq!((error.kind(), error.condition()), (ErrorKind::Invalid, Some("ACCESS_DENIED")));
         let io = std::io::Error::from(std::io::ErrorKind::StorageFull);
         let error = Error::from(object_store::Error::Generic { store: "s", source: io.into() });
-        assert_eq!((error.kind(), error.condition()), (ErrorKind::Unavailable, None));
+        let full = (ErrorKind::Unavailable, Some("STORAGE_FULL"));
+        assert_eq!((error.kind(), error.condition()), full);
     }
 
     #[test]

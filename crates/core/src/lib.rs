@@ -53,7 +53,7 @@ pub mod time;
 pub mod verify;
 
 pub use account::RowAccount;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, store_condition};
 pub use ids::{
     BatchId, OperatorId, PartitionId, QueryId, RunId, SinkId, SourceId, StateVersion, StoreId,
     StoreName, WatermarkId,
@@ -70,7 +70,7 @@ pub use log::{
 pub use name_case::NameCase;
 pub use operator::{BatchInfo, Operator, OperatorCounts, OperatorRun, StateField, StateSchema};
 pub use options::Options;
-pub use sink::{CommitOutcome, Note, OutputMode, Sink, SinkSpec, SinkWriter, Staged};
+pub use sink::{CommitOutcome, Note, OutputMode, Sink, SinkMemory, SinkSpec, SinkWriter, Staged};
 pub use source::{
     Frontier, LogRef, Offset, PlanRequest, ReadLimit, RowStream, Source, SourceRange, Split,
 };

@@ -161,6 +161,9 @@ pub struct Commit {
     pub watermarks: Watermarks,
     /// When it was written; for retention by age, never for a result.
     pub committed_at: BatchTime,
+    /// Where the output went, if it is still known there: the description of the sink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
 }
 
 /// The outcome of a create-if-absent.

@@ -70,6 +70,15 @@ pub struct SinkSpec {
     pub mode: OutputMode,
 }
 
+/// How long a sink remembers which batches it has published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SinkMemory {
+    /// It may forget.
+    Unknown,
+    /// As long as its output is there.
+    Lasting,
+}
+
 /// What a writer staged: durable but invisible. Opaque to the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Staged {
@@ -132,6 +141,13 @@ pub trait Sink: Send + Sync {
 
     /// Opens a writer for one partition of one batch. Called after `open`.
     async fn writer(&self, batch: BatchId, partition: PartitionId) -> Result<Box<dyn SinkWriter>>;
+
+    /// How long it remembers what it published. What it tells in `open` is all it knows if it does
+    /// not say; who says [`SinkMemory::Lasting`] has lost output if it tells less than was
+    /// committed. Asked after `open`.
+    fn memory(&self) -> SinkMemory {
+        SinkMemory::Unknown
+    }
 
     /// What went wrong since the sink was made and did no harm to the output: a checkpoint of the
     /// table that was not written, say. Each is told once, in order; the query shows them.

@@ -40,5 +40,6 @@ pub(crate) fn commit(batch: u64) -> Commit {
         snapshots: Vec::new(),
         watermarks: BTreeMap::new(),
         committed_at: BatchTime(0),
+        output: None,
     }
 }

@@ -1,6 +1,6 @@
 //! What one version of the log says about a query's batches.
 
-use crate::error::delta_error;
+use crate::error::{LOG_CORRUPT, delta_error};
 use bytes::Bytes;
 use deltalake::kernel::{Action, CommitInfo, Version};
 use deltalake::logstore::get_actions;
@@ -48,7 +48,7 @@ fn place(version: Version) -> String {
 pub(crate) fn empty(version: Version) -> Error {
     let message = "it is empty: whoever wrote it did not end; restore _delta_log from a copy, \
                    remove the file if it is the newest version, or make the table anew";
-    Error::corrupt(message).at(place(version))
+    Error::corrupt(message).with_condition(LOG_CORRUPT).at(place(version))
 }
 
 /// The actions of a version.

@@ -2,7 +2,7 @@
 
 use deltalake::DeltaTableError;
 use deltalake::kernel::transaction::TransactionError;
-use fluvial_core::{Error, ErrorKind};
+use fluvial_core::{Error, ErrorKind, store_condition};
 use object_store::Error as StoreError;
 use std::error::Error as StdError;
 
@@ -38,9 +38,22 @@ pub(crate) fn delta_error(error: DeltaTableError) -> Error {
         // The library's own words are a page long.
         Some((before, after)) => Error::new(kind, missing_versions(before, after))
             .with_condition("DELTA_VERSIONS_NOT_CONTIGUOUS"),
-        None => Error::new(kind, error.to_string()).with_source(error),
+        None => {
+            let condition = match kind {
+                ErrorKind::Corrupt => Some(LOG_CORRUPT),
+                _ => store_error(&error).and_then(store_condition),
+            };
+            let made = Error::new(kind, error.to_string()).with_source(error);
+            match condition {
+                Some(condition) => made.with_condition(condition),
+                None => made,
+            }
+        }
     }
 }
+
+/// The condition of a log that cannot be read.
+pub(crate) const LOG_CORRUPT: &str = "DELTA_LOG_CORRUPT";
 
 /// The versions around a gap in a table's log, read off the library's words: it has no other. A
 /// listing that runs while others write may show one that is none, so it is looked at again.

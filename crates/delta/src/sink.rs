@@ -15,7 +15,7 @@ use deltalake::DeltaTable;
 use deltalake::logstore::LogStoreRef;
 use fluvial_core::{
     BatchId, CommitOutcome, Error, ErrorKind, Note, OutputMode, PartitionId, Result, Sink,
-    SinkSpec, SinkWriter, Staged,
+    SinkMemory, SinkSpec, SinkWriter, Staged,
 };
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -191,6 +191,14 @@ impl Sink for DeltaSink {
 
     fn modes(&self) -> &[OutputMode] {
         &[OutputMode::Append, OutputMode::Complete]
+    }
+
+    fn memory(&self) -> SinkMemory {
+        let forgets = lock(&self.opened).as_ref().is_none_or(|opened| {
+            let state = opened.head.table.snapshot();
+            state.is_ok_and(|s| s.table_config().set_transaction_retention_duration.is_some())
+        });
+        if forgets { SinkMemory::Unknown } else { SinkMemory::Lasting }
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -10,8 +10,8 @@ use crate::runner::{BatchContext, BatchOutput};
 use crate::timings::Timings;
 use crate::watermarks::advanced;
 use fluvial_core::{
-    BatchId, BatchTime, Commit, CommitOutcome, Error, Note, Plan, Put, Result, Sink, Snapshot,
-    Staged,
+    BatchId, BatchTime, Commit, CommitOutcome, Error, Note, Plan, Put, Result, Sink, SinkMemory,
+    Snapshot, Staged,
 };
 use futures::FutureExt;
 use std::collections::BTreeMap;
@@ -256,12 +256,15 @@ impl Run {
     /// Records that the batch is done.
     async fn seal(&self, plan: &Plan, attempt: Attempt) -> Result<Commit> {
         let environment = &self.spec.environment;
+        let sink = self.spec.sink.as_ref();
+        let lasting = sink.memory() == SinkMemory::Lasting;
         let commit = Commit {
             batch: plan.batch,
             run: self.spec.run.clone(),
             snapshots: attempt.snapshots,
             watermarks: attempt.watermarks,
             committed_at: BatchTime(environment.clock.now_ms()),
+            output: lasting.then(|| sink.description()),
         };
         let log = environment.log.as_ref();
         match self.retried(|| log.put_commit(&commit)).await? {

@@ -176,6 +176,7 @@ async fn drive(
     let kept = Arc::clone(&retention);
     let mut driving = pin!(async {
         let run = Run::recover(spec, Arc::clone(&shared), kept).await?;
+        shared.opened();
         let reporter = Reporter::new(Arc::clone(&shared), observer);
         Driver { run, reporter, target: None }.drive().await
     });

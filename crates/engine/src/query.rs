@@ -41,6 +41,8 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 struct Life {
     stop: bool,
+    /// Whether the sink and the sources were opened.
+    ready: bool,
     ended: bool,
     /// Tickets of `process_all_available`: asked for, and served.
     asked: u64,
@@ -104,6 +106,20 @@ impl StreamingQuery {
     /// What went wrong without stopping the query, or is ignored; up to 100, oldest first.
     pub fn warnings(&self) -> Vec<String> {
         lock(&self.shared.warnings).iter().cloned().collect()
+    }
+
+    /// Waits until it has read its checkpoint and opened its sink and sources, or has ended.
+    ///
+    /// # Errors
+    ///
+    /// Why it failed, if it did before that.
+    pub async fn ready(&self) -> Result<()> {
+        self.refuse_inside("ready")?;
+        let opened = |life: &Life| match life.ready {
+            true => Some(Ok(())),
+            false => life.ended.then(|| self.shared.outcome()),
+        };
+        self.shared.life.wait_for(opened).await
     }
 
     /// Waits until it has ended.
@@ -232,6 +248,11 @@ impl Shared {
             warnings: Mutex::default(),
             held: Mutex::default(),
         }
+    }
+
+    /// Says that the sink and the sources are open.
+    pub(crate) fn opened(&self) {
+        self.life.change(|life| life.ready = true);
     }
 
     /// Tells this query from every other one alive.

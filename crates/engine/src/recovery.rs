@@ -12,7 +12,7 @@ use crate::watermarks::aligned;
 use fluvial_core::protocol::{Resume, resume};
 use fluvial_core::{
     BatchId, BatchLog, Commit, Error, Offset, OutputMode, PinnedSettings, Plan, QueryShape, Result,
-    Sink, SinkSpec, Snapshot, SourceId, Watermarks,
+    Sink, SinkMemory, SinkSpec, Snapshot, SourceId, Watermarks,
 };
 use futures::FutureExt;
 use std::collections::BTreeMap;
@@ -31,6 +31,11 @@ impl Run {
         let retry = spec.settings.retry;
         let resume = retry.run(clock, || settled(environment.log.as_ref()).boxed()).await?;
         let shape = shape_of(&spec);
+        let output = match &resume {
+            Resume::Fresh => None,
+            Resume::Next { commit, .. } => commit.output.clone(),
+            Resume::Rerun { base, .. } => base.as_ref().and_then(|commit| commit.output.clone()),
+        };
         let (settings, position) = match resume {
             Resume::Fresh => (fresh_settings(&spec), fresh_position()),
             Resume::Next { plan, commit } => {
@@ -65,16 +70,16 @@ impl Run {
             sink_warnings: [0; 2],
         };
         run.position.watermarks = aligned(&run.delays, Some(&run.position.watermarks));
-        run.published = run.open_sink().await?;
+        run.published = run.open_sink(output.as_deref()).await?;
         run.open_late_sink().await?;
         run.pass_warnings();
         run.place_sources().await?;
         Ok(run)
     }
 
-    /// Opens the sink, and checks that it is not ahead of the checkpoint. Gives the newest batch
-    /// that it has.
-    async fn open_sink(&self) -> Result<Option<BatchId>> {
+    /// Opens the sink, and checks that it is not ahead of the checkpoint, nor behind it where the
+    /// newest committed batch went to `output`. Gives the newest batch that it has.
+    async fn open_sink(&self, output: Option<&str>) -> Result<Option<BatchId>> {
         let spec = SinkSpec {
             query: self.shared.id().clone(),
             sink: self.spec.sink_id.clone(),
@@ -85,7 +90,14 @@ impl Run {
         let published = self.retried(|| self.spec.sink.open(&spec)).await?;
         let position = &self.position;
         if published <= self.newest_planned() {
-            if let (Some(published), Some(committed)) = (published, position.next.previous())
+            let committed = position.next.previous();
+            if let Some(committed) = committed.filter(|committed| published < Some(*committed))
+                && self.spec.sink.memory() == SinkMemory::Lasting
+                && output == Some(&self.spec.sink.description())
+            {
+                return Err(self.lost(published, committed));
+            }
+            if let (Some(published), Some(committed)) = (published, committed)
                 && published < committed
             {
                 self.shared.warn(format!(
@@ -124,6 +136,22 @@ impl Run {
             Some(plan) => Some(plan.batch),
             None => self.position.next.previous(),
         }
+    }
+
+    /// Output that was committed and is not there.
+    fn lost(&self, published: Option<BatchId>, committed: BatchId) -> Error {
+        let has = match published {
+            None => "nothing".into(),
+            Some(batch) => format!("only what was there up to batch {batch}"),
+        };
+        Error::invalid(format!(
+            "{} has {has} of query {}, and the checkpoint says that batch {committed} was written: \
+             the output was deleted, or is an older one; bring it back, or start with a new \
+             checkpoint, which reads everything again",
+            self.spec.sink.description(),
+            self.shared.id(),
+        ))
+        .with_condition("CHECKPOINT_AHEAD_OF_SINK")
     }
 
     /// Why a sink has more batches than the checkpoint, as an error.

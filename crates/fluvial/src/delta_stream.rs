@@ -3,9 +3,10 @@
 use crate::formats;
 use crate::session::Session;
 use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
 use fluvial_core::options::Options;
-use fluvial_core::{Error, Result};
-use fluvial_datafusion::plan::{OpenSource, StreamDefinition};
+use fluvial_core::{Error, Result, Source};
+use fluvial_datafusion::plan::{OpenSource, SourceFolder, StreamDefinition};
 use fluvial_delta::{DeltaSource, DeltaSourceOptions, DeltaTracking};
 use std::sync::Arc;
 
@@ -29,13 +30,53 @@ pub(crate) async fn stream(
         None => options.take("schemaLocation"),
     };
     let mut options = DeltaSourceOptions::parse(options, &session.settings().timezone)?;
+    let mut tracked = None;
     if let Some(place) = tracking {
         let place = session.storage().open(&place)?;
+        tracked = Some(place.url.to_string());
         options.tracking = Some(DeltaTracking::new(place.store, place.path));
     }
     let location = formats::delta_location(session, &path)?;
-    let source = DeltaSource::open(location, options).await?;
-    Ok(Arc::new(OpenSource(Arc::new(source))))
+    let source: Arc<dyn Source> = Arc::new(DeltaSource::open(location, options).await?);
+    match tracked {
+        None => Ok(Arc::new(OpenSource(source))),
+        Some(place) => Ok(Arc::new(Tracked { source, place })),
+    }
+}
+
+/// A table whose columns a stream keeps.
+struct Tracked {
+    source: Arc<dyn Source>,
+    /// Where, as a URL.
+    place: String,
+}
+
+#[async_trait]
+impl StreamDefinition for Tracked {
+    fn schema(&self) -> SchemaRef {
+        self.source.schema()
+    }
+
+    fn description(&self) -> String {
+        self.source.description()
+    }
+
+    fn check_checkpoint(&self, checkpoint: &str) -> Result<()> {
+        let place = &self.place;
+        let below = place.strip_prefix(checkpoint.trim_end_matches('/'));
+        if below.is_some_and(|below| below.is_empty() || below.starts_with('/')) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "schemaTrackingLocation {place} is not below the checkpoint {checkpoint}: name a \
+             folder there, so that what the stream keeps goes with the checkpoint"
+        ))
+        .with_condition("DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT"))
+    }
+
+    async fn open(&self, _: SourceFolder) -> Result<Arc<dyn Source>> {
+        Ok(Arc::clone(&self.source))
+    }
 }
 
 /// The path in a name such as ``delta.`/warehouse/clicks` ``.

@@ -98,6 +98,7 @@ async fn sources(
     for (id, definition) in plan.sources() {
         let folder = checkpoint.join(&format!("sources/{id}"));
         let folder = SourceFolder { store: folder.store, folder: folder.path };
+        definition.check_checkpoint(checkpoint.url.as_str()).map_err(|e| e.at(&id))?;
         let source = definition.open(folder).await.map_err(|e| e.at(format!("source {id}")))?;
         sources.insert(id, source);
     }

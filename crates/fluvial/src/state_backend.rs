@@ -145,6 +145,13 @@ fn of_kind(
         #[cfg(feature = "lsm")]
         (StateBackendKind::Lsm, _) => {
             let set = session.settings();
+            if let Some(cache) = set.state_cache.as_deref()
+                && cache.exists()
+                && !cache.is_dir()
+            {
+                let what = format!("state.cache is {}, which is no folder", cache.display());
+                return Err(Error::invalid(what).with_condition("INVALID_SETTING"));
+            }
             let local_cache = set.state_cache.as_deref().map(|cache| LocalCache {
                 folder: cache_folder(cache, &place.store.to_string(), place.folder.as_ref()),
                 bytes_max: set.state_cache_max,

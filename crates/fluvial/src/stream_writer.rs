@@ -175,6 +175,10 @@ impl DataStreamWriter {
         session.catalog().check(name, &format, &location, &reading).await?;
         let comment = self.comment.clone();
         let query = self.start().await?;
+        // Who waits for the query is told why it failed; a table there is not then.
+        if query.ready().await.is_err() {
+            return Ok(query);
+        }
         let (catalog, comment) = (session.catalog(), comment.as_deref());
         catalog.create(name, &format, &location, comment, reading).await?;
         Ok(query)

@@ -42,8 +42,8 @@ use async_trait::async_trait;
 use commits::{Commits, Published};
 use encode::Encoder;
 use fluvial_core::{
-    BatchId, CommitOutcome, Error, Note, OutputMode, PartitionId, Result, Sink, SinkSpec,
-    SinkWriter, Staged,
+    BatchId, CommitOutcome, Error, Note, OutputMode, PartitionId, Result, Sink, SinkMemory,
+    SinkSpec, SinkWriter, Staged,
 };
 use hive::Partitioning;
 use layout::Layout;
@@ -191,6 +191,10 @@ impl fmt::Debug for FileSink {
 impl Sink for FileSink {
     fn description(&self) -> String {
         format!("FileSink[{}, {}]", self.options.format.name(), self.shown)
+    }
+
+    fn memory(&self) -> SinkMemory {
+        SinkMemory::Lasting
     }
 
     fn modes(&self) -> &[OutputMode] {

@@ -121,17 +121,24 @@ impl ObjectLog {
         )))
     }
 
+    /// The batch below which entries may be gone: cleaning may have got to some of them.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if the mark cannot be read.
+    pub async fn low_water(&self) -> Result<BatchId> {
+        if let Some(mark) = self.known(|known| known.low_water) {
+            return Ok(mark);
+        }
+        let mark = low_water::load(self.store.as_ref(), &self.layout.low_water()).await?;
+        self.known(|known| known.low_water = known.low_water.max(Some(mark)));
+        Ok(mark)
+    }
+
     /// Every commit above the low-water mark, oldest first. Each is read once in a process's
     /// life: commits do not change.
     pub(super) async fn all_commits(&self) -> Result<Vec<Commit>> {
-        let mark = match self.known(|known| known.low_water) {
-            Some(mark) => mark,
-            None => {
-                let mark = low_water::load(self.store.as_ref(), &self.layout.low_water()).await?;
-                self.known(|known| known.low_water = known.low_water.max(Some(mark)));
-                mark
-            }
-        };
+        let mark = self.low_water().await?;
         let numbers = self.numbers::<Commit>().await?.into_iter().filter(|batch| *batch >= mark);
         let read = |batch: BatchId| async move {
             match self.known(|known| known.commits.get(&batch).cloned()) {

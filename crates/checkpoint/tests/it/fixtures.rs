@@ -14,6 +14,8 @@ use serde_json::json;
 
 const PLAN: &[u8] = include_bytes!("../fixtures/v1/plan");
 const COMMIT: &[u8] = include_bytes!("../fixtures/v1/commit");
+/// The same with what later versions say besides.
+const COMMIT_OUTPUT: &[u8] = include_bytes!("../fixtures/v1/commit-output");
 const METADATA: &[u8] = include_bytes!("../fixtures/v1/metadata");
 const LOW_WATER: &[u8] = include_bytes!("../fixtures/v1/low-water");
 
@@ -81,13 +83,19 @@ fn commit() -> Commit {
         snapshots: vec![snapshot],
         watermarks: watermarks(),
         committed_at: BatchTime(1_781_086_200_456),
+        output: None,
     }
+}
+
+fn commit_with_output() -> Commit {
+    Commit { output: Some("DeltaSink[file:///out]".into()), ..commit() }
 }
 
 #[test]
 fn version_1_is_read() {
     assert_eq!(parse_plan(PLAN).unwrap(), plan());
     assert_eq!(parse_commit(COMMIT).unwrap(), commit());
+    assert_eq!(parse_commit(COMMIT_OUTPUT).unwrap(), commit_with_output());
     assert_eq!(parse_metadata(METADATA).unwrap(), QueryId::new("q-1").unwrap());
     assert_eq!(parse_low_water(LOW_WATER).unwrap(), BatchId(5));
 }
@@ -98,6 +106,7 @@ fn version_1_is_read() {
 fn version_1_is_written() {
     assert_eq!(plan_bytes(&plan()).unwrap(), PLAN);
     assert_eq!(commit_bytes(&commit()).unwrap(), COMMIT);
+    assert_eq!(commit_bytes(&commit_with_output()).unwrap(), COMMIT_OUTPUT);
     assert_eq!(metadata_bytes(&QueryId::new("q-1").unwrap()).unwrap(), METADATA);
     assert_eq!(low_water_bytes(BatchId(5)).unwrap(), LOW_WATER);
 }

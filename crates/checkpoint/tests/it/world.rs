@@ -64,6 +64,7 @@ pub(crate) fn commit(batch: u64, run: &str, planner: &str) -> Commit {
         snapshots: vec![snapshot],
         watermarks: Watermarks::new(),
         committed_at: BatchTime(0),
+        output: None,
     }
 }
 

@@ -22,6 +22,21 @@ pub(crate) struct Report {
     pub(crate) damaged: Vec<String>,
     /// What the next run does.
     pub(crate) next: Next,
+    /// Where it is in its store.
+    root: Path,
+}
+
+impl Report {
+    /// What is wrong, with the checkpoint called as its user does, and not as the store.
+    pub(crate) fn named(&self, what: &str) -> String {
+        match self.root.as_ref() {
+            "" => what.to_owned(),
+            root => {
+                let name = self.name.trim_end_matches('/');
+                what.replace(&format!("{root}/"), &format!("{name}/"))
+            }
+        }
+    }
 }
 
 /// One batch.
@@ -73,17 +88,40 @@ pub(crate) async fn read(store: Arc<dyn ObjectStore>, root: Path, name: String) 
     let mut damaged = Vec::new();
     let query = query(store.as_ref(), &layout, &mut damaged).await?;
     let mut batches: BTreeMap<BatchId, Batch> = BTreeMap::new();
-    for batch in numbers(store.as_ref(), &layout.offsets()).await? {
-        let plan = log.plan(batch).await;
-        batches.entry(batch).or_default().plan = intact(plan, &mut damaged)?;
+    let plans = numbers(store.as_ref(), &layout.offsets()).await?;
+    for batch in &plans {
+        let plan = log.plan(*batch).await;
+        batches.entry(*batch).or_default().plan = intact(plan, &mut damaged)?;
     }
-    for batch in numbers(store.as_ref(), &layout.commits()).await? {
-        let commit = log.commit(batch).await;
-        batches.entry(batch).or_default().commit = intact(commit, &mut damaged)?;
+    let commits = numbers(store.as_ref(), &layout.commits()).await?;
+    for batch in &commits {
+        let commit = log.commit(*batch).await;
+        batches.entry(*batch).or_default().commit = intact(commit, &mut damaged)?;
     }
+    let mark = intact(log.low_water().await.map(Some), &mut damaged)?.unwrap_or(BatchId::FIRST);
+    gaps(&layout.offsets(), &plans, mark, &mut damaged);
+    gaps(&layout.commits(), &commits, mark, &mut damaged);
     source_logs(store.as_ref(), &layout, &batches, &mut damaged).await?;
     let next = next(&batches);
-    Ok(Report { name, query, batches, damaged, next })
+    let root = layout.root().clone();
+    let mut report = Report { name, query, batches, damaged, next, root };
+    report.damaged = report.damaged.iter().map(|what| report.named(what)).collect();
+    Ok(report)
+}
+
+/// Entries between others that are not there. Below `mark` cleaning may have got to some.
+fn gaps(folder: &Path, there: &BTreeSet<BatchId>, mark: BatchId, damaged: &mut Vec<String>) {
+    let mut kept = there.iter().filter(|batch| **batch >= mark);
+    let Some(mut before) = kept.next() else { return };
+    for batch in kept {
+        let (first, last) = (before.next(), batch.previous().unwrap_or(*batch));
+        if first == last {
+            damaged.push(format!("{folder}/{first} is missing, and {batch} is there"));
+        } else if first < last {
+            damaged.push(format!("{folder}/{first} to {last} are missing, and {batch} is there"));
+        }
+        before = batch;
+    }
 }
 
 /// Takes note of damage; passes on everything else.

@@ -106,6 +106,7 @@ fn commit(batch: u64) -> Commit {
         snapshots: vec![snapshot(64, 128, 1), snapshot(0, 64, 4)],
         watermarks: watermarks(Some(i64::try_from(batch).unwrap() + 1)),
         committed_at: BatchTime(START + i64::try_from(batch).unwrap() * 1000 + 500),
+        output: None,
     }
 }
 
@@ -166,7 +167,8 @@ async fn damaged_objects_are_named() {
     world.change("cp/views/metadata", |bytes| bytes[0] ^= 1).await;
     let report = world.report().await;
     let damaged = report.damaged.join("\n");
-    for name in ["cp/views/offsets/1", "cp/views/commits/1", "cp/views/metadata"] {
+    // As the user calls it, not as the store does.
+    for name in ["views/offsets/1", "views/commits/1", "views/metadata"] {
         assert!(damaged.contains(name), "{name}\n{damaged}");
     }
     assert!(text(&report, 10).contains("\nbatch 1  damaged\n\nbatch 2  committed"));
@@ -182,7 +184,7 @@ async fn what_sources_wrote_is_checked() {
     }
     world.log.put_plan(&plan).await.unwrap();
     let missing = world.report().await.damaged;
-    assert_eq!(missing, ["cp/views/sources/source-0/0-run-00000000 is missing: batch 0 needs it"]);
+    assert_eq!(missing, ["views/sources/source-0/0-run-00000000 is missing: batch 0 needs it"]);
     let path = Path::from(format!("cp/views/sources/source-0/{name}"));
     world.store.put(&path, "files".into()).await.unwrap();
     assert_eq!(world.report().await.damaged, [""; 0]);
@@ -207,4 +209,37 @@ async fn checkpoints_are_found_in_a_folder_of_several() {
     assert_eq!(find("cp/views").await, [Path::from("cp/views")]);
     assert_eq!(find("cp").await, [Path::from("cp/views")]);
     assert!(find("elsewhere").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_entry_that_is_missing_between_others_is_damage() {
+    let world = World::new().await;
+    for batch in 0..6 {
+        world.batch(batch).await;
+    }
+    assert_eq!(world.report().await.damaged, [""; 0]);
+    for path in ["cp/views/offsets/2", "cp/views/commits/3", "cp/views/commits/4"] {
+        world.store.delete(&Path::from(path)).await.unwrap();
+    }
+    assert_eq!(
+        world.report().await.damaged,
+        [
+            "views/offsets/2 is missing, and 3 is there",
+            "views/commits/3 to 4 are missing, and 5 is there"
+        ]
+    );
+}
+
+/// Below the mark cleaning may have got to any of them.
+#[tokio::test]
+async fn what_cleaning_has_begun_with_is_no_damage() {
+    let world = World::new().await;
+    for batch in 0..6 {
+        world.batch(batch).await;
+    }
+    let kept = ["cp/views/offsets/0", "cp/views/commits/1"].map(Path::from);
+    let bytes = world.store.get(&kept[0]).await.unwrap().bytes().await.unwrap();
+    world.log.truncate_before(BatchId(3)).await.unwrap();
+    world.store.put(&kept[0], bytes.into()).await.unwrap();
+    assert_eq!(world.report().await.damaged, [""; 0]);
 }

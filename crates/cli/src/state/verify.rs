@@ -3,6 +3,7 @@
 use crate::args::VerifyState;
 use crate::checkpoint::read::{self, Report};
 use crate::exit::{Exit, UsageError};
+use crate::output::print;
 use anyhow::Context;
 use fluvial::{Session, Storage};
 use fluvial_core::{Damage, Snapshot, Verification};
@@ -35,9 +36,8 @@ pub(crate) async fn verify(args: &VerifyState) -> anyhow::Result<Exit> {
         let told = Told::default();
         state(&session, &report, &told).await?;
         let text = told.into_text(&report, &mut exit);
-        print!("{text}");
+        print(&text)?;
     }
-    std::io::stdout().flush().context("cannot print")?;
     Ok(exit)
 }
 
@@ -78,7 +78,7 @@ impl Told {
             format!("checkpoint {}", report.name),
             format!("checked {plans} plans, {commits} commits and {bytes} bytes of state"),
         ];
-        let state = damage.iter().map(ToString::to_string);
+        let state = damage.iter().map(|what| report.named(&what.to_string()));
         let found: Vec<String> = report.damaged.iter().cloned().chain(state).collect();
         if found.is_empty() {
             lines.push("everything is whole".to_owned());

@@ -126,3 +126,44 @@ fn rows_that_cannot_be_printed_are_no_success() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("No space left on device"), "{text}");
 }
+
+/// An output that takes nothing is an error, not a panic.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_is_full_is_an_error() {
+    let folder = Folder::with(
+        "CREATE STREAMING TABLE t USING json AS SELECT * FROM STREAM \
+                               read_files('in', format => 'text')",
+    );
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    std::fs::write(folder.path().join("in/a"), "x\n").unwrap();
+    assert!(folder.run(&[]).status.success());
+    let place = ".fluvial/checkpoints/t";
+    for command in [["checkpoint", "show"], ["state", "verify"], ["state", "list"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut program = folder.fluvial(&[command[0], command[1], place]);
+        let output = program.stdout(full).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {text}");
+        assert!(text.contains("cannot print") && !text.contains("panicked"), "{text}");
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut program = folder.fluvial(&[command[0], command[1], "nowhere"]);
+        let code = program.stderr(full).output().unwrap().status.code();
+        assert!(matches!(code, Some(1 | 2)), "{command:?}: {code:?}");
+    }
+}
+
+/// What libraries still do for another query ends with the program.
+#[test]
+fn a_query_that_fails_beside_another_leaves_no_panic() {
+    let folder = Folder::with(
+        "CREATE STREAMING TABLE ticks USING delta TBLPROPERTIES (trigger = '1ms') AS \
+         SELECT * FROM STREAM rate_micro_batch(rowsPerBatch => 10);\n\
+         CREATE STREAMING TABLE bad USING delta TBLPROPERTIES (trigger = '1ms') AS \
+         SELECT 1 / (value - 200) AS v FROM STREAM rate_micro_batch(rowsPerBatch => 10);",
+    );
+    let output = folder.run(&[]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("DIVIDE_BY_ZERO") && !text.contains("panicked"), "{text}");
+}

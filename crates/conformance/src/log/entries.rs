@@ -73,6 +73,7 @@ pub(super) fn commit(batch: u64, run: &str) -> Commit {
         snapshots: vec![snapshot],
         watermarks: watermarks(i64::MIN),
         committed_at: BatchTime(batch as i64),
+        output: None,
     }
 }
 

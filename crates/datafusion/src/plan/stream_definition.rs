@@ -23,6 +23,15 @@ pub trait StreamDefinition: Send + Sync {
         None
     }
 
+    /// Whether a query whose checkpoint has this URL may read it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if what the source keeps has to be elsewhere.
+    fn check_checkpoint(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// Opens the source for one run of one query.
     ///
     /// # Errors

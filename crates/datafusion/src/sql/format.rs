@@ -100,7 +100,11 @@ impl TableFormat {
                 "compression",
                 "header",
                 "sep",
+                "quote",
+                "escape",
                 "quoteAll",
+                "maxRecordsPerFile",
+                "targetFileSize",
                 "dateFormat",
                 "timestampFormat",
                 "timestampNTZFormat",
@@ -109,12 +113,16 @@ impl TableFormat {
             Self::Json => &[
                 "compression",
                 "ignoreNullFields",
+                "maxRecordsPerFile",
+                "targetFileSize",
                 "dateFormat",
                 "timestampFormat",
                 "timestampNTZFormat",
                 "timeZone",
             ],
-            Self::Parquet | Self::Text | Self::Avro | Self::Orc => &["compression"],
+            Self::Parquet | Self::Text | Self::Avro | Self::Orc => {
+                &["compression", "maxRecordsPerFile", "targetFileSize"]
+            }
             Self::Kafka => &[
                 "topic",
                 "deliveryGuarantee",

@@ -138,11 +138,12 @@ async fn streams_that_track_their_columns_share_no_folder() {
     let folder = TempDir::new().unwrap();
     let session = session(folder.path());
     append(&session, &[1]).await;
-    let one = "SELECT page FROM STREAM events WITH (schemaTrackingLocation = 'cp/schemas')";
-    let two = format!("{one} UNION ALL {one}").replace("cp/schemas", "cp/shared");
+    let one = "SELECT page FROM STREAM events WITH (schemaTrackingLocation = 'cp/a/schemas')";
+    let two = format!("{one} UNION ALL {one}").replace("cp/a/", "cp/c/");
     let conflict = Some("DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT");
+    let elsewhere = Some("DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT");
     for (name, query, expected) in
-        [("a", one, None), ("b", one, conflict), ("c", &two, conflict), ("a", one, None)]
+        [("a", one, None), ("b", one, elsewhere), ("c", &two, conflict), ("a", one, None)]
     {
         let frame = session.sql(query).await.unwrap();
         let writer = frame.write_stream().unwrap().trigger(Trigger::AvailableNow);

@@ -19,6 +19,7 @@ mod merge_columns;
 mod merge_kills;
 mod merging;
 mod names;
+mod outputs;
 mod own_parts;
 mod processes;
 mod processors;

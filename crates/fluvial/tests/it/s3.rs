@@ -64,6 +64,7 @@ fn commit(batch: u64, run: u64) -> Commit {
         snapshots: Vec::new(),
         watermarks: BTreeMap::new(),
         committed_at: BatchTime(0),
+        output: None,
     }
 }
 

@@ -4,14 +4,14 @@ use fluvial::sql::parse_script;
 use fluvial::{Executed, Result, ScriptOptions, Session};
 use std::path::Path;
 
-struct Script {
-    session: Session,
+pub(crate) struct Script {
+    pub(crate) session: Session,
     options: ScriptOptions,
     folder: tempfile::TempDir,
 }
 
 impl Script {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("in")).unwrap();
         std::fs::write(folder.path().join("in/a.json"), "{\"k\":\"a\",\"v\":1}\n").unwrap();
@@ -21,12 +21,12 @@ impl Script {
         Self { session, options: ScriptOptions { checkpoints, trigger }, folder }
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
 
     /// Runs one statement; what it says.
-    async fn run(&self, sql: &str) -> Result<String> {
+    pub(crate) async fn run(&self, sql: &str) -> Result<String> {
         let statements = parse_script(sql)?;
         match self.session.execute(&statements[0], &self.options).await? {
             Executed::Query(name, query) => {

@@ -186,7 +186,7 @@ impl CsvLines {
             let lower: BTreeSet<String> = self.names.iter().map(|n| n.to_lowercase()).collect();
             let rest = |name: &str| self.options.unknown.is_column(name);
             let is_new =
-                |name: &&String| !rest(name) && !(rescues && lower.contains(&name.to_lowercase()));
+                |name: &&String| !(rest(name) || rescues && lower.contains(&name.to_lowercase()));
             let names: BTreeSet<String> =
                 self.extra.iter().map(|(_, name)| name).filter(is_new).cloned().collect();
             if !names.is_empty() {
