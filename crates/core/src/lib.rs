@@ -29,6 +29,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod account;
+pub mod date_pattern;
 pub mod ddl;
 pub mod error;
 pub mod frame;

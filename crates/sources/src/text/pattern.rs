@@ -5,6 +5,7 @@
 
 use super::date::days;
 use super::zone::Zone;
+use fluvial_core::date_pattern::{MONTHS, PatternItem, parse_pattern};
 use fluvial_core::{Options, Result};
 use std::sync::Arc;
 
@@ -70,27 +71,11 @@ struct Found {
     zone: Option<Zone>,
 }
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
 impl Pattern {
     /// Reads a pattern; `None` if it is none, or has letters that no text is read by.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut rest = text;
-        let parts = parts(&mut rest, 0)?;
-        (rest.is_empty() && !parts.is_empty()).then_some(Self(parts))
+        let parts = parts(parse_pattern(text).ok()?)?;
+        (!parts.is_empty()).then_some(Self(parts))
     }
 
     /// The day that `text` means, since the epoch.
@@ -119,42 +104,17 @@ impl Pattern {
     }
 }
 
-/// The parts up to the end, or to the bracket that closes the section that they are in.
-fn parts(rest: &mut &str, depth: usize) -> Option<Vec<Part>> {
-    const DEEPEST: usize = 8;
-    let mut parts = Vec::new();
-    while let Some(sign) = rest.chars().next() {
-        let after = &rest[sign.len_utf8()..];
-        match sign {
-            ']' if depth > 0 => return Some(parts),
-            '[' if depth < DEEPEST => {
-                *rest = after;
-                let inner = self::parts(rest, depth + 1)?;
-                *rest = rest.strip_prefix(']')?;
-                parts.push(Part::Optional(inner));
+fn parts(items: Vec<PatternItem>) -> Option<Vec<Part>> {
+    let part = |item| {
+        Some(match item {
+            PatternItem::Literal(text) => Part::Text(text),
+            PatternItem::Optional(inner) => Part::Optional(parts(inner)?),
+            PatternItem::Field(letter, count) => {
+                Part::Field(field(u8::try_from(letter).ok()?, count)?, count)
             }
-            '[' | ']' | '{' | '}' | '#' => return None,
-            '\'' if after.starts_with('\'') => {
-                parts.push(Part::Text("'".into()));
-                *rest = &after[1..];
-            }
-            '\'' => {
-                let end = after.find('\'')?;
-                parts.push(Part::Text(after[..end].to_owned()));
-                *rest = &after[end + 1..];
-            }
-            'a'..='z' | 'A'..='Z' => {
-                let count = rest.len() - rest.trim_start_matches(sign).len();
-                parts.push(Part::Field(field(sign as u8, count)?, count));
-                *rest = &rest[count..];
-            }
-            other => {
-                parts.push(Part::Text(other.into()));
-                *rest = after;
-            }
-        }
-    }
-    (depth == 0).then_some(parts)
+        })
+    };
+    items.into_iter().map(part).collect()
 }
 
 /// The letter that stands for a field, if text is read by so many of it.

@@ -2,17 +2,8 @@
 
 use crate::functions::error::spark;
 use datafusion::common::{DataFusionError, Result};
-
-/// A piece of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Item {
-    /// Text that stands for itself.
-    Literal(String),
-    /// So many of a letter.
-    Field(char, usize),
-    /// What may be missing when reading.
-    Optional(Vec<Item>),
-}
+use fluvial_core::date_pattern::parse_pattern;
+pub(super) use fluvial_core::date_pattern::{DAYS, MONTHS, PatternItem as Item};
 
 /// A pattern, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,57 +47,21 @@ impl Pattern {
     ///
     /// `INVALID_DATETIME_PATTERN...` with what is wrong.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let mut chars = text.chars().peekable();
-        let mut open: Vec<Vec<Item>> = Vec::new();
-        let mut items: Vec<Item> = Vec::new();
-        while let Some(c) = chars.next() {
-            match c {
-                '\'' => {
-                    let mut literal = String::new();
-                    loop {
-                        match chars.next() {
-                            Some('\'') if chars.peek() == Some(&'\'') => {
-                                chars.next();
-                                literal.push('\'');
-                            }
-                            Some('\'') => break,
-                            Some(c) => literal.push(c),
-                            None => return Err(invalid(text, "a quote is not closed")),
-                        }
-                    }
-                    // Two quotes in a row are one.
-                    let literal = if literal.is_empty() { "'".to_owned() } else { literal };
-                    items.push(Item::Literal(literal));
-                }
-                '[' => open.push(std::mem::take(&mut items)),
-                ']' => {
-                    let Some(outer) = open.pop() else {
-                        return Err(invalid(text, "`]` has no `[`"));
-                    };
-                    let inner = std::mem::replace(&mut items, outer);
-                    items.push(Item::Optional(inner));
-                }
-                c if c.is_ascii_alphabetic() => {
-                    let mut count = 1;
-                    while chars.next_if_eq(&c).is_some() {
-                        count += 1;
-                    }
-                    items.push(field(text, c, count)?);
-                }
-                '{' | '}' | '#' => {
-                    return Err(invalid(text, &format!("`{c}` is reserved")));
-                }
-                c => items.push(Item::Literal(c.to_string())),
-            }
-        }
-        if !open.is_empty() {
-            return Err(invalid(text, "`[` is not closed"));
-        }
+        let items = parse_pattern(text).map_err(|what| invalid(text, &what))?;
+        check(text, &items)?;
         Ok(Self { items })
     }
 }
 
-fn field(pattern: &str, letter: char, count: usize) -> Result<Item> {
+fn check(pattern: &str, items: &[Item]) -> Result<()> {
+    items.iter().try_for_each(|item| match item {
+        Item::Literal(_) => Ok(()),
+        Item::Field(letter, count) => field(pattern, *letter, *count),
+        Item::Optional(inner) => check(pattern, inner),
+    })
+}
+
+fn field(pattern: &str, letter: char, count: usize) -> Result<()> {
     let Some((_, most)) = LETTERS.iter().find(|(l, _)| *l == letter) else {
         return Err(spark(
             "INVALID_DATETIME_PATTERN.ILLEGAL_CHARACTER",
@@ -121,30 +76,12 @@ fn field(pattern: &str, letter: char, count: usize) -> Result<Item> {
             format!("the datetime pattern '{pattern}' has {count} times '{letter}'"),
         ));
     }
-    Ok(Item::Field(letter, count))
+    Ok(())
 }
 
 fn invalid(pattern: &str, what: &str) -> DataFusionError {
     spark("INVALID_DATETIME_PATTERN", format!("'{pattern}' is not a datetime pattern: {what}"))
 }
-
-pub(super) const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-pub(super) const DAYS: [&str; 7] =
-    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! The patterns of Java's `DateTimeFormatter`, as Spark restricts them, to write by.
 
 use chrono::{Datelike, NaiveDateTime, Timelike};
+use fluvial_core::date_pattern::{DAYS, MONTHS, PatternItem, parse_pattern};
 use std::fmt::Write;
 
 /// What is written: it decides which letters there are.
@@ -18,7 +19,7 @@ pub(super) struct Pattern(Vec<Part>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    Text(char),
+    Text(String),
     /// A letter, and how often it stands there.
     Field(char, usize),
 }
@@ -31,29 +32,10 @@ enum Letter {
     Bad,
 }
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-const DAYS: [&str; 7] =
-    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
-
 impl Pattern {
     /// Reads a pattern; `None` if it is none, or has letters that this kind has no value for.
     pub(super) fn parse(text: &str, kind: Kind) -> Option<Self> {
-        let letters: Vec<char> = text.chars().collect();
-        let parts = parts(&letters, &mut 0, 0, kind)??;
+        let parts = parts(parse_pattern(text).ok()?, kind)??;
         (!parts.is_empty()).then_some(Self(parts))
     }
 
@@ -61,56 +43,28 @@ impl Pattern {
     pub(super) fn write(&self, time: NaiveDateTime, offset: i32, out: &mut String) {
         for part in &self.0 {
             match part {
-                Part::Text(sign) => out.push(*sign),
+                Part::Text(text) => out.push_str(text),
                 Part::Field(letter, count) => field(*letter, *count, time, offset, out),
             }
         }
     }
 }
 
-/// The parts up to the end of an optional one, or of everything; within, `None` if one of them
-/// has no value.
-fn parts(letters: &[char], at: &mut usize, depth: u32, kind: Kind) -> Option<Option<Vec<Part>>> {
+/// The parts that are written; within, `None` if one of them has no value.
+fn parts(items: Vec<PatternItem>, kind: Kind) -> Option<Option<Vec<Part>>> {
     let (mut found, mut complete) = (Vec::new(), true);
-    while let Some(sign) = letters.get(*at).copied() {
-        *at += 1;
-        match sign {
-            '[' => found.extend(parts(letters, at, depth + 1, kind)?.unwrap_or_default()),
-            ']' if depth > 0 => return Some(complete.then_some(found)),
-            ']' | '{' | '}' | '#' => return None,
-            '\'' if letters.get(*at) == Some(&'\'') => {
-                *at += 1;
-                found.push(Part::Text('\''));
-            }
-            '\'' => quoted(letters, at, &mut found)?,
-            letter if letter.is_ascii_alphabetic() => {
-                let more = letters[*at..].iter().take_while(|next| **next == letter).count();
-                *at += more;
-                match check(letter, more + 1, kind) {
-                    Letter::Known => found.push(Part::Field(letter, more + 1)),
-                    Letter::Absent => complete = false,
-                    Letter::Bad => return None,
-                }
-            }
-            other => found.push(Part::Text(other)),
+    for item in items {
+        match item {
+            PatternItem::Literal(text) => found.push(Part::Text(text)),
+            PatternItem::Optional(inner) => found.extend(parts(inner, kind)?.unwrap_or_default()),
+            PatternItem::Field(letter, count) => match check(letter, count, kind) {
+                Letter::Known => found.push(Part::Field(letter, count)),
+                Letter::Absent => complete = false,
+                Letter::Bad => return None,
+            },
         }
     }
-    (depth == 0).then(|| complete.then_some(found))
-}
-
-/// A text in quotes; two of them are one.
-fn quoted(letters: &[char], at: &mut usize, found: &mut Vec<Part>) -> Option<()> {
-    loop {
-        let sign = *letters.get(*at)?;
-        *at += 1;
-        if sign == '\'' {
-            if letters.get(*at) != Some(&'\'') {
-                return Some(());
-            }
-            *at += 1;
-        }
-        found.push(Part::Text(sign));
-    }
+    Some(complete.then_some(found))
 }
 
 fn check(letter: char, count: usize, kind: Kind) -> Letter {

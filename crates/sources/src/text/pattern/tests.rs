@@ -38,6 +38,7 @@ fn times_are_read_as_spark_reads_them() {
         ("yyyy-MM-dd hh:mm a", "2026-01-02 12:30 AM", second(0, 30, 0)),
         ("d MMMM yyyy", "2 january 2026", second(0, 0, 0)),
         ("yyyy-MM-dd HH 'o''clock'", "2026-01-02 03 o", None),
+        ("yyyy-MM-dd HH 'o''clock'", "2026-01-02 03 o'clock", second(3, 0, 0)),
     ] {
         assert_eq!(instant(pattern, text), expected, "{pattern} <- {text}");
     }
