@@ -28,6 +28,9 @@ pub(super) enum Node {
     In,
     /// A value, the least and the greatest.
     Between,
+    /// Text, a pattern, and the character that escapes.
+    Like,
+    Ilike,
     /// Values of which the first that is not null counts.
     Coalesce,
     Greatest,
@@ -61,6 +64,8 @@ const ALL: &[(Node, &str)] = &[
     (Node::Case, "case"),
     (Node::In, "in"),
     (Node::Between, "between"),
+    (Node::Like, "like"),
+    (Node::Ilike, "ilike"),
     (Node::Coalesce, "coalesce"),
     (Node::Greatest, "greatest"),
     (Node::Least, "least"),

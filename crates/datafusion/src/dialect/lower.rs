@@ -251,7 +251,7 @@ fn negative(operand: Expr) -> Expr {
     }
 }
 
-fn negated_if(negated: bool, expr: Expr) -> Expr {
+pub(super) fn negated_if(negated: bool, expr: Expr) -> Expr {
     if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(expr) } } else { expr }
 }
 

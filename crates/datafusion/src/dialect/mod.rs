@@ -36,6 +36,7 @@ mod struct_star;
 mod syntax;
 mod table_names;
 mod types;
+mod unescape;
 mod union_types;
 mod unread;
 mod window_names;

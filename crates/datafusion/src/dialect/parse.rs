@@ -126,7 +126,7 @@ pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Resu
         };
         let corrected = corrections <= CORRECTIONS_MAX
             && (respelt()
-                || lateral_alias::resolve(&error, case, &mut query)
+                || lateral_alias::resolve(state, &error, &mut query)?
                 || struct_star::expand(state, &error, &mut query).await);
         if !corrected {
             return Err(refusal::named(error));

@@ -2,6 +2,7 @@
 
 use super::compare::to_common_type;
 use super::extension::Node;
+use super::like;
 use super::literal;
 use super::operators;
 use super::types::{simple_name, type_named};
@@ -278,6 +279,7 @@ fn plan_node(node: Node, mut values: Vec<Expr>, schema: &DFSchema) -> Result<Exp
             let between = Between::new(Box::new(value), false, Box::new(low), Box::new(high));
             Ok(Expr::Between(between))
         }
+        Node::Like | Node::Ilike => like::planned(values, node == Node::Ilike, schema),
         Node::Coalesce => several(core_functions::coalesce(), "coalesce", values, schema),
         Node::Greatest => several(core_functions::greatest(), "greatest", values, schema),
         Node::Least => several(core_functions::least(), "least", values, schema),

@@ -1,6 +1,7 @@
 //! What sqlparser must know to read Spark's SQL.
 
 use super::extension::{Node, text};
+use super::like;
 use super::lower::call;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use datafusion::sql::sqlparser::dialect::{DatabricksDialect, Dialect, Precedence};
@@ -132,6 +133,9 @@ impl Dialect for SparkDialect {
     ) -> Option<Result<Expr, ParserError>> {
         if let Some(shift) = unsigned_shift(parser, left, precedence) {
             return Some(shift);
+        }
+        if let Some(like) = like::some(parser, left, precedence) {
+            return Some(like);
         }
         if !parser.parse_keyword(Keyword::DIV) {
             return None;

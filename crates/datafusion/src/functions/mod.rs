@@ -23,6 +23,7 @@ pub(crate) mod zone;
 pub use aggregate::unsupported_aggregates;
 pub(crate) use arithmetic::negate_udf;
 use string::reverse as string_reverse;
+pub(crate) use string::{like_pattern, like_pattern_udf};
 
 use datafusion::logical_expr::ScalarUDF;
 pub(crate) use json::json_of_rows;

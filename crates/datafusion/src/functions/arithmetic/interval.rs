@@ -84,7 +84,8 @@ pub(super) fn apply(
                 result,
                 |at, by| {
                     let micros = by.nanoseconds / 1000;
-                    plus(at, by.months.into(), by.days.into(), micros, sign.into(), zone)
+                    let by = (by.months.into(), by.days.into(), micros);
+                    plus(at, by, sign.into(), zone)
                 },
                 || overflow("a timestamp"),
             )
@@ -98,7 +99,7 @@ pub(super) fn apply(
                 result,
                 |at, by| {
                     let (days, micros) = (by / MICROS_PER_DAY, by % MICROS_PER_DAY);
-                    plus(at, 0, days, micros, sign.into(), zone)
+                    plus(at, (0, days, micros), sign.into(), zone)
                 },
                 || overflow("a timestamp"),
             )
@@ -143,16 +144,17 @@ fn date_plus(days: i32, by: IntervalMonthDayNano, sign: i64) -> Option<i32> {
     i32::try_from(moved.checked_add(sign * i64::from(by.days))?).ok()
 }
 
-/// A timestamp some months, days and microseconds later.
-fn plus(at: i64, months: i64, days: i64, micros: i64, sign: i64, zone: Zone) -> Option<i64> {
+/// A timestamp some months, days and microseconds later, `times` times.
+pub(crate) fn plus(at: i64, by: (i64, i64, i64), times: i64, zone: Zone) -> Option<i64> {
+    let (months, days, micros) = by;
     let mut at = at;
     if months != 0 || days != 0 {
         let (day, of_day) = split_micros(zone.to_local(at));
-        let day = Civil::from_days(day).plus_months(sign * months).days();
-        let day = day.checked_add(sign.checked_mul(days)?)?;
+        let day = Civil::from_days(day).plus_months(times.checked_mul(months)?).days();
+        let day = day.checked_add(times.checked_mul(days)?)?;
         at = zone.to_utc(day.checked_mul(MICROS_PER_DAY)?.checked_add(of_day)?);
     }
-    at.checked_add(sign.checked_mul(micros)?)
+    at.checked_add(times.checked_mul(micros)?)
 }
 
 fn pairs<A, B, O>(
@@ -196,8 +198,8 @@ mod tests {
         let zone = Zone::parse("America/New_York").unwrap();
         // 2026-03-07 12:00 EST and 2026-03-08 12:00 EDT are 23 hours apart.
         let noon = 1_772_902_800_000_000;
-        assert_eq!(plus(noon, 0, 1, 0, 1, zone), Some(noon + 23 * 3_600_000_000));
-        assert_eq!(plus(noon, 0, 1, 0, 1, Zone::UTC), Some(noon + MICROS_PER_DAY));
-        assert_eq!(plus(i64::MAX, 0, 0, 1, 1, zone), None);
+        assert_eq!(plus(noon, (0, 1, 0), 1, zone), Some(noon + 23 * 3_600_000_000));
+        assert_eq!(plus(noon, (0, 1, 0), 1, Zone::UTC), Some(noon + MICROS_PER_DAY));
+        assert_eq!(plus(i64::MAX, (0, 0, 1), 1, zone), None);
     }
 }

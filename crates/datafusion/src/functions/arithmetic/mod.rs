@@ -8,6 +8,7 @@ mod types;
 mod udf;
 mod unary;
 
+pub(crate) use interval::plus;
 pub(crate) use types::{common_type, decimal_of_integer, decimal_type, resolve};
 pub(crate) use udf::{Arithmetic, call};
 pub(crate) use unary::negate_udf;

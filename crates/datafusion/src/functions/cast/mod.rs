@@ -13,6 +13,7 @@ pub(crate) use decimal::{
     decimal_text, div_half_up, fit as fit_decimal, parse_decimal, power_of_ten, rescale,
 };
 pub(crate) use parse::{parse_date, parse_double, parse_timestamp};
+pub(crate) use temporal::local_day;
 pub(crate) use text::{double_text, write_value};
 pub(crate) use udf::{arrow_agrees, bad_literal, cast_expr, try_cast_expr};
 

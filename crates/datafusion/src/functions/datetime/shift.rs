@@ -1,6 +1,9 @@
 //! Dates and times moved by whole units, and counted in them.
 
-use crate::functions::calendar::{Civil, MICROS_PER_DAY, MICROS_PER_SECOND, split_micros};
+use super::pattern::DAYS;
+use crate::functions::calendar::{
+    Civil, MICROS_PER_DAY, MICROS_PER_SECOND, iso_weekday, split_micros,
+};
 use crate::functions::error::{overflow, spark};
 use crate::functions::function::{Call, Gives, Kind, Spec};
 use crate::functions::zone::Zone;
@@ -25,6 +28,7 @@ pub(super) fn functions() -> Vec<Spec> {
         Spec::new(&["add_months"], &[Date, Int], Gives::Date, |c| {
             pairs(c, |day, months| Civil::from_days(day).plus_months(months).days())
         }),
+        Spec::new(&["next_day"], &[Date, Text], Gives::Date, next_day),
         Spec::new(&["timestampadd"], &[Text, Long, Timestamp], Gives::Timestamp, timestamp_add),
         Spec::new(&["timestampdiff"], &[Text, Timestamp, Timestamp], Gives::Long, timestamp_diff),
         Spec::new(&["from_utc_timestamp"], &[Timestamp, Text], Gives::Timestamp, |c| {
@@ -50,6 +54,35 @@ fn pairs(call: &Call<'_>, f: impl Fn(i64, i64) -> i64) -> Result<ArrayRef> {
 
 fn days(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
     pairs(call, |day, count| day + sign * count)
+}
+
+/// The first date behind one that is a day of the week.
+fn next_day(call: &Call<'_>) -> Result<ArrayRef> {
+    let dates = call.args[0].as_primitive::<Date32Type>();
+    let one = |(date, name): (Option<i32>, Option<&str>)| -> Result<Option<i32>> {
+        let Some((date, name)) = date.zip(name) else { return Ok(None) };
+        let wanted = weekday(name)?;
+        let ahead = (wanted - iso_weekday(date.into()) - 1).rem_euclid(7) + 1;
+        date.checked_add(ahead as i32).map(Some).ok_or_else(|| overflow("a date"))
+    };
+    let moved = dates.iter().zip(call.text(1)).map(one);
+    Ok(Arc::new(moved.collect::<Result<PrimitiveArray<Date32Type>>>()?))
+}
+
+/// 1 is Monday; `MO`, `MON` and `MONDAY` are names of it.
+fn weekday(name: &str) -> Result<i64> {
+    let upper = name.to_ascii_uppercase();
+    let named = |day: &&str| {
+        let day = day.to_ascii_uppercase();
+        upper == day || upper == day[..2] || upper == day[..3]
+    };
+    match (1..).zip(DAYS).find(|(_, day)| named(day)) {
+        Some((day, _)) => Ok(day),
+        None => Err(spark(
+            "ILLEGAL_DAY_OF_WEEK",
+            format!("`{name}` is no day of the week: there are MO, MON, MONDAY and so on"),
+        )),
+    }
 }
 
 fn zoned(call: &Call<'_>, f: impl Fn(Zone, i64) -> i64) -> Result<ArrayRef> {

@@ -159,6 +159,7 @@ fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
         let times = cast_array(value, &timestamp(), CastMode::Ansi, call.zone)?;
         times.as_primitive::<TimestampMicrosecondType>().clone()
     };
-    let seconds: Int64Array = times.unary(|t| t.div_euclid(MICROS_PER_SECOND));
+    // Towards zero, as in Spark; `unix_seconds` rounds down.
+    let seconds: Int64Array = times.unary(|t| t / MICROS_PER_SECOND);
     Ok(Arc::new(seconds))
 }

@@ -5,8 +5,11 @@ pub(crate) use basic::reverse;
 mod encoding;
 mod find;
 mod hash;
+mod like;
 mod number;
 mod regex;
+
+pub(crate) use like::{like_pattern, like_pattern_udf};
 
 use crate::functions::function::Spec;
 use datafusion::logical_expr::ScalarUDF;
