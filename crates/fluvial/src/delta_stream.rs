@@ -82,7 +82,7 @@ impl StreamDefinition for Tracked {
 /// The path in a name such as ``delta.`/warehouse/clicks` ``.
 pub(crate) fn path_of(parts: &[String]) -> Option<&str> {
     match parts {
-        [format, path] if format.eq_ignore_ascii_case("delta") && path.contains('/') => {
+        [format, path] if format.eq_ignore_ascii_case("delta") && !path.is_empty() => {
             Some(path.as_str())
         }
         _ => None,

@@ -1,6 +1,7 @@
 //! Spark's meaning for expressions that were not written in SQL, and for the casts that
 //! DataFusion itself puts in.
 
+use super::frames;
 use super::guard::guard_all;
 use super::operators;
 use crate::functions;
@@ -28,7 +29,7 @@ impl FunctionRewrite for SparkOperators {
         &self,
         expr: Expr,
         schema: &DFSchema,
-        _: &ConfigOptions,
+        config: &ConfigOptions,
     ) -> Result<Transformed<Expr>> {
         match &expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -45,6 +46,7 @@ impl FunctionRewrite for SparkOperators {
                 }
                 _ => Ok(Transformed::no(expr)),
             },
+            Expr::WindowFunction(_) => frames::typed(expr, schema, config),
             _ => spark_cast(expr, schema),
         }
     }

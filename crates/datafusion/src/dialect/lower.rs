@@ -3,14 +3,18 @@
 
 use super::extension::{Node, text, text_of};
 use super::types::type_of_function;
-use super::{fields, generators, grouping_id, like, pretty, unread, window_names, within_group};
+use super::{
+    fields, generators, grouping_id, like, named_windows, pretty, unread, window_names,
+    within_group,
+};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName,
+    FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause, ObjectName,
     ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, UnaryOperator,
     Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
+use fluvial_core::interval::CalendarInterval;
 use std::ops::ControlFlow;
 
 /// Rewrites a parsed query so that DataFusion plans it with Spark's meaning.
@@ -77,6 +81,7 @@ fn name_columns(body: &mut SetExpr) {
     match body {
         SetExpr::Select(select) => {
             unread::write_modifiers(select);
+            named_windows::resolve(select);
             generators::into_from(select);
             name_items(select);
             grouping_id::expand(select);
@@ -389,6 +394,25 @@ fn restore_frame(function: &mut Function) {
             bound
         {
             restore(count);
+            restore_interval(count);
         }
+    }
+}
+
+/// `RANGE INTERVAL 1 DAY PRECEDING`: DataFusion reads the text.
+fn restore_interval(expr: &mut Expr) {
+    if let Some((Node::Interval, arguments)) = Node::read(expr)
+        && let [written] = arguments.as_slice()
+        && let Some(Ok(interval)) = text_of(written).map(CalendarInterval::parse)
+    {
+        let CalendarInterval { months, days, micros } = interval;
+        let value = format!("{months} months {days} days {micros} microseconds");
+        *expr = Expr::Interval(Interval {
+            value: Box::new(text(value)),
+            leading_field: None,
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        });
     }
 }

@@ -8,11 +8,13 @@ use super::raw_string;
 use super::refusal;
 use super::session::name_case;
 use super::set_operations;
+use super::star_arguments;
 use super::struct_star;
 use super::syntax::SparkDialect;
 use super::table_names;
 use super::union_types::widened;
 use super::unread;
+use super::value_types;
 use crate::functions::error::spark;
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::execution::SessionState;
@@ -101,6 +103,7 @@ fn plan(state: &SessionState, mut expr: SqlExpr, schema: &DFSchema) -> Result<Ex
 /// What planning refuses.
 pub async fn plan_query(state: &SessionState, mut query: Query) -> Result<LogicalPlan> {
     unread::check(&query)?;
+    star_arguments::expand(state, &mut query).await;
     lower_query(&mut query);
     refusal::check_limit(&query)?;
     plan_lowered(state, query).await
@@ -109,6 +112,7 @@ pub async fn plan_query(state: &SessionState, mut query: Query) -> Result<Logica
 /// Plans a query that was lowered already.
 pub(super) async fn plan_lowered(state: &SessionState, mut query: Query) -> Result<LogicalPlan> {
     let case = name_case(state);
+    value_types::unify(state, &mut query)?;
     let mut corrections = 0;
     loop {
         let statement = Statement::Query(Box::new(query.clone()));

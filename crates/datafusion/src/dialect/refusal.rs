@@ -73,6 +73,7 @@ fn name_twice(name: &str) -> String {
 fn feature(text: &str) -> String {
     match text.strip_prefix("Unsupported ast node ") {
         Some(node) => {
+            let node = node.trim_start_matches("in sqltorel: ");
             let name = node.split([' ', '(', '{']).next().unwrap_or(node);
             format!("{} is not supported: rewrite the query without it", name.to_uppercase())
         }
@@ -102,6 +103,12 @@ fn of_text(text: &str) -> Option<(&'static str, String)> {
             let message = format!("a lambda has {written} parameters: it gets {most} at most");
             return Some(("INVALID_LAMBDA_FUNCTION_CALL.NUM_ARGS_MISMATCH", message));
         }
+    }
+    if let Some((name, _)) =
+        text.strip_prefix("The window ").and_then(|rest| rest.split_once(" is not defined"))
+    {
+        let message = format!("there is no window `{name}`: define it with WINDOW {name} AS (..)");
+        return Some(("MISSING_WINDOW_SPECIFICATION", message));
     }
     let is_table = text.starts_with("table '") && text.ends_with("not found");
     is_table.then(|| ("TABLE_OR_VIEW_NOT_FOUND", text.to_owned()))

@@ -112,6 +112,11 @@ impl Dialect for SparkDialect {
         true
     }
 
+    // `extract(YEAROFWEEK FROM t)`: Spark's parts are not all keywords.
+    fn allow_extract_custom(&self) -> bool {
+        true
+    }
+
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         match &parser.peek_token_ref().token {
             Token::Number(..) => number(parser).map(Ok),
@@ -119,6 +124,7 @@ impl Dialect for SparkDialect {
                 Keyword::INTERVAL => interval(parser).map(Ok),
                 Keyword::CAST => cast(parser, Node::Cast),
                 Keyword::TRY_CAST => cast(parser, Node::TryCast),
+                Keyword::STRUCT => structure(parser),
                 _ => None,
             },
             _ => None,
@@ -260,6 +266,28 @@ fn unit(parser: &mut Parser<'_>) -> Option<String> {
     }
     parser.advance_token();
     Some(name)
+}
+
+/// `struct(x, y AS z, *)`: sqlparser reads no stars there.
+fn structure(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let second = &parser.peek_nth_token_ref(2).token;
+    if parser.peek_nth_token_ref(1).token != Token::LParen || *second == Token::RParen {
+        return None;
+    }
+    parser.advance_token();
+    parser.advance_token();
+    let value = |parser: &mut Parser<'_>| {
+        let expr = parser.parse_wildcard_expr()?;
+        if !parser.parse_keyword(Keyword::AS) {
+            return Ok(expr);
+        }
+        Ok(Expr::Named { expr: Box::new(expr), name: parser.parse_identifier()? })
+    };
+    let values = parser.parse_comma_separated(value);
+    Some(values.and_then(|values| {
+        parser.expect_token(&Token::RParen)?;
+        Ok(Expr::Struct { values, fields: Vec::new() })
+    }))
 }
 
 /// `CAST(x AS type)`, whose type is read as Spark's DDL, not as sqlparser's.

@@ -161,10 +161,28 @@ fn drop_table(tokens: &mut Tokens<'_>) -> Result<DropTable> {
     Ok(DropTable { name, kind, missing })
 }
 
+/// What to write for a statement of SQL that a script does not have.
+fn instead(found: &str) -> Option<&'static str> {
+    Some(match found {
+        "INSERT" => {
+            "rows are written by CREATE STREAMING TABLE .. AS SELECT, and into a Delta table by \
+             MERGE INTO .. WHEN NOT MATCHED THEN INSERT *"
+        }
+        "UPDATE" => {
+            "rows of a Delta table are changed by MERGE INTO .. WHEN MATCHED THEN UPDATE SET .."
+        }
+        "DELETE" | "TRUNCATE" => {
+            "rows of a Delta table are deleted by MERGE INTO .. WHEN MATCHED THEN DELETE"
+        }
+        _ => return None,
+    })
+}
+
 fn unknown_statement(tokens: &Tokens<'_>) -> Error {
     let found = shown(tokens.peek()).to_uppercase();
-    let hint = match nearest(&found, &KNOWN) {
-        Some(near) if near != found => format!("did you mean {near}?"),
+    let hint = match (instead(&found), nearest(&found, &KNOWN)) {
+        (Some(instead), _) => instead.to_owned(),
+        (None, Some(near)) if near != found => format!("did you mean {near}?"),
         _ => "a script has CREATE STREAMING TABLE, CREATE VIEW, SELECT, MERGE, OPTIMIZE, VACUUM, SET, \
               SHOW TABLES, DESCRIBE TABLE, DESCRIBE HISTORY and DROP"
             .to_owned(),

@@ -16,7 +16,7 @@ use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Field, FieldRef, Fields, Float32Type, Float64Type,
     Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -164,10 +164,7 @@ impl Reader {
                     (Some(Value::Null), _) => None,
                     (malformed, to) => {
                         if self.fails {
-                            return Err(spark(
-                                "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION",
-                                format!("malformed JSON: {text}"),
-                            ));
+                            return Err(malformed_json(text));
                         }
                         let _ = malformed;
                         // A struct of nulls says that there was something.
@@ -181,8 +178,23 @@ impl Reader {
         self.build(&values, to)
     }
 
-    /// A column of values; what does not fit is null.
+    /// A column of values; what does not fit is null, or an error where it should be.
     fn build(&self, values: &[Option<&Value>], to: &DataType) -> Result<ArrayRef> {
+        let column = self.fitting(values, to)?;
+        if self.fails {
+            let mut values = values.iter().enumerate();
+            let lost = values.find_map(|(row, value)| {
+                value.filter(|value| **value != Value::Null && column.is_null(row))
+            });
+            if let Some(value) = lost {
+                let what = format!("{} is no {}", value.as_text(), ddl_name(to));
+                return Err(malformed_json(&what));
+            }
+        }
+        Ok(column)
+    }
+
+    fn fitting(&self, values: &[Option<&Value>], to: &DataType) -> Result<ArrayRef> {
         match to {
             DataType::Boolean => {
                 let values = values.iter().map(|v| match v {
@@ -320,6 +332,13 @@ impl Reader {
         let map = MapArray::try_new(Arc::clone(entries), offsets, structs, Some(nulls), ordered)?;
         Ok(Arc::new(map))
     }
+}
+
+fn malformed_json(what: &str) -> DataFusionError {
+    spark(
+        "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION",
+        format!("malformed JSON: {what}; the mode PERMISSIVE gives null instead"),
+    )
 }
 
 /// What comes from text may be null, whatever the schema says.

@@ -31,7 +31,7 @@ fn hash(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// The hash of a value on top of another; nulls leave it as it is.
 fn value(column: &ArrayRef, row: usize, seed: u32) -> Result<u32> {
-    if column.is_null(row) {
+    if column.is_null(row) || *column.data_type() == DataType::Null {
         return Ok(seed);
     }
     Ok(match column.data_type() {

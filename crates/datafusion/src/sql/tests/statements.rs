@@ -134,7 +134,11 @@ fn unknown_names_are_refused_with_the_nearest_one() {
         (create("TBLPROPERTY ('a' = 'b')"), "did you mean TBLPROPERTIES?"),
         ("CRATE TABLE t".into(), "did you mean CREATE?"),
         ("GRANT ALL".into(), "GRANT is not a statement here: a script has"),
-        ("INSERT INTO t SELECT 1".into(), "INSERT is not a statement here"),
+        ("INSERT INTO t SELECT 1".into(), "INSERT is not a statement here: rows are written by"),
+        ("UPDATE t SET a = 1".into(), "by MERGE INTO .. WHEN MATCHED THEN UPDATE"),
+        ("DELETE FROM t".into(), "by MERGE INTO .. WHEN MATCHED THEN DELETE"),
+        ("TRUNCATE TABLE t".into(), "by MERGE INTO .. WHEN MATCHED THEN DELETE"),
+        ("SELCT 1".into(), "did you mean SELECT?"),
     ] {
         let message = error(&text);
         assert!(message.contains(expected), "{text}\n{message}");
