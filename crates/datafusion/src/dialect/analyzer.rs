@@ -6,13 +6,14 @@ use super::guard::guard_all;
 use super::operators;
 use crate::functions;
 use crate::functions::cast::{arrow_agrees, can_cast, cast_expr, try_cast_expr};
+use crate::functions::typing::Typed;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::expr_rewriter::{FunctionRewrite, NamePreserver};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 /// Arithmetic, casts and aggregates built in Rust (`sum(col("a") + lit(1))`), before types are
@@ -56,7 +57,7 @@ impl FunctionRewrite for SparkOperators {
 fn spark_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match &expr {
         Expr::Cast(Cast { expr: operand, field }) => {
-            let from = operand.get_type(schema)?;
+            let from = operand.type_in(schema)?;
             let to = field.data_type();
             if from == *to || arrow_agrees(&from, to) || !can_cast(&from, to) {
                 return Ok(Transformed::no(expr));
@@ -64,7 +65,7 @@ fn spark_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(cast_expr(operand.as_ref().clone(), to, schema)?))
         }
         Expr::TryCast(TryCast { expr: operand, field }) => {
-            let from = operand.get_type(schema)?;
+            let from = operand.type_in(schema)?;
             let to = field.data_type();
             if from == *to || arrow_agrees(&from, to) || !can_cast(&from, to) {
                 return Ok(Transformed::no(expr));

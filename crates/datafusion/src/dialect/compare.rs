@@ -5,10 +5,11 @@ use super::operators::{as_duration, is_interval};
 use crate::functions::arithmetic::common_type;
 use crate::functions::cast::cast_expr;
 use crate::functions::error::{mismatch, spark};
+use crate::functions::typing::Typed;
 use arrow::datatypes::DataType;
 use datafusion::common::{ExprSchema, Result};
 use datafusion::logical_expr::expr::BinaryExpr;
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{Expr, Operator};
 use fluvial_core::ddl::ddl_name;
 
 /// `left op right`; `None` if the types are the same already.
@@ -18,7 +19,7 @@ pub(super) fn binary(
     right: &Expr,
     schema: &dyn ExprSchema,
 ) -> Result<Option<Expr>> {
-    let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+    let (lt, rt) = (left.type_in(schema)?, right.type_in(schema)?);
     if matches!(lt, DataType::Map(..)) || matches!(rt, DataType::Map(..)) {
         return Err(spark(
             "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
@@ -51,7 +52,7 @@ pub(super) fn to_common_type(
 ) -> Result<Vec<Expr>> {
     let mut common = DataType::Null;
     for expr in &exprs {
-        let next = expr.get_type(schema)?;
+        let next = expr.type_in(schema)?;
         common = match common_type(&common, &next) {
             Some(common) => common,
             None => {

@@ -22,6 +22,8 @@ pub(super) enum Node {
     /// Text, then the name of a type.
     TypedLiteral,
     Negate,
+    /// Operands, and between two each the text of an operator.
+    Chain,
     /// `when`, `then`, `when`, `then`, ..., and possibly `else`.
     Case,
     /// A value and the values it may be.
@@ -61,6 +63,7 @@ const ALL: &[(Node, &str)] = &[
     (Node::TryCast, "try_cast"),
     (Node::TypedLiteral, "literal"),
     (Node::Negate, "negate"),
+    (Node::Chain, "chain"),
     (Node::Case, "case"),
     (Node::In, "in"),
     (Node::Between, "between"),

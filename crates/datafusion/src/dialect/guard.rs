@@ -4,11 +4,13 @@
 //! need them. DataFusion may evaluate the right side for all rows, and takes boolean CASEs apart
 //! into ANDs and ORs. Where a side can fail, it is put into a CASE that stays one: over numbers.
 
+use crate::functions::arithmetic::Chain;
 use crate::functions::cast::is_string;
+use crate::functions::typing::{Typed, downcast};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result};
-use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, lit, when};
+use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, Operator, lit};
 
 /// Guards an expression and all that it is made of. What is guarded already stays as it is.
 pub(super) fn guard_all(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -17,16 +19,18 @@ pub(super) fn guard_all(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             return Ok(Transformed::new(expr, false, TreeNodeRecursion::Jump));
         }
         match expr {
-            Expr::BinaryExpr(BinaryExpr {
-                left,
-                op: op @ (Operator::And | Operator::Or),
-                right,
-            }) if may_fail(&right, schema) && !is_guard(&right) => {
-                let left = guard_all(*left, schema)?.data;
-                let right = guard_all(*right, schema)?.data;
-                let guarded = match op {
-                    Operator::And => guarded_and(left, right)?,
-                    _ => guarded_or(left, right)?,
+            Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
+                let conditions = chain(&expr, op);
+                let mut behind = conditions[1..].iter();
+                if !conditions.iter().any(|condition| may_fail(condition, schema)) {
+                    return Ok(Transformed::new(expr, false, TreeNodeRecursion::Jump));
+                }
+                let at = behind.position(|c| may_fail(c, schema) && !is_guard(c));
+                let whole = |condition: &&Expr| Ok(guard_all((*condition).clone(), schema)?.data);
+                let conditions = conditions.iter().map(whole).collect::<Result<Vec<_>>>()?;
+                let guarded = match at {
+                    Some(at) => guarded(op, conditions, at + 1),
+                    None => joined(op, conditions),
                 };
                 Ok(Transformed::new(guarded, true, TreeNodeRecursion::Jump))
             }
@@ -39,18 +43,49 @@ pub(super) fn guard_all(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
     })
 }
 
-/// For rows where the left side is false, the right one does not count.
-fn guarded_and(left: Expr, right: Expr) -> Result<Expr> {
-    let both = number(left.clone().and(right));
-    let guard = when(left.clone().is_false(), lit(0_i8)).otherwise(both)?;
-    Ok(left.and(guard.eq(lit(1_i8))))
+/// The conditions of `a AND b AND c`, in their order.
+fn chain(expr: &Expr, op: Operator) -> Vec<&Expr> {
+    let (mut conditions, mut left) = (Vec::new(), vec![expr]);
+    while let Some(next) = left.pop() {
+        match next {
+            Expr::BinaryExpr(binary) if binary.op == op => {
+                left.extend([binary.right.as_ref(), binary.left.as_ref()]);
+            }
+            condition => conditions.push(condition),
+        }
+    }
+    conditions
 }
 
-/// For rows where the left side is true, the right one does not count.
-fn guarded_or(left: Expr, right: Expr) -> Result<Expr> {
-    let either = number(left.clone().or(right));
-    let guard = when(left.is_true(), lit(1_i8)).otherwise(either)?;
-    Ok(guard.eq(lit(1_i8)))
+/// The conditions together, in a tree that is no deeper than it must be.
+pub(super) fn joined(op: Operator, mut conditions: Vec<Expr>) -> Expr {
+    if conditions.len() < 2 {
+        return conditions.pop().unwrap_or_else(|| lit(op == Operator::And));
+    }
+    let right = conditions.split_off(conditions.len().div_ceil(2));
+    let (left, right) = (joined(op, conditions), joined(op, right));
+    Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
+}
+
+/// For rows where a condition decides, those behind it do not count. Those before `safe` cannot
+/// fail where they should not be looked at, and stay as they are.
+fn guarded(op: Operator, conditions: Vec<Expr>, safe: usize) -> Expr {
+    let decides = |condition: &Expr| {
+        let condition = Box::new(condition.clone());
+        match op {
+            Operator::And => (Box::new(Expr::IsFalse(condition)), Box::new(lit(0_i8))),
+            _ => (Box::new(Expr::IsTrue(condition)), Box::new(lit(1_i8))),
+        }
+    };
+    let decided = conditions[..conditions.len() - 1].iter().map(decides).collect();
+    let before = conditions[..safe].to_vec();
+    let all = number(joined(op, conditions));
+    let guard = Expr::Case(Case::new(None, decided, Some(Box::new(all)))).eq(lit(1_i8));
+    // What stands before an OR decides nothing alone.
+    match op {
+        Operator::And => joined(op, before).and(guard),
+        _ => guard,
+    }
 }
 
 fn guarded_case(case: Case, schema: &DFSchema) -> Result<Expr> {
@@ -78,7 +113,7 @@ fn is_guard(expr: &Expr) -> bool {
 
 fn is_boolean(case: &Case, schema: &DFSchema) -> bool {
     let branch = case.when_then_expr.first();
-    branch.is_some_and(|(_, then)| matches!(then.get_type(schema), Ok(DataType::Boolean)))
+    branch.is_some_and(|(_, then)| matches!(then.type_in(schema), Ok(DataType::Boolean)))
 }
 
 fn any_may_fail(case: &Case, schema: &DFSchema) -> bool {
@@ -91,15 +126,18 @@ fn any_may_fail(case: &Case, schema: &DFSchema) -> bool {
 fn may_fail(expr: &Expr, schema: &DFSchema) -> bool {
     let fails = |e: &Expr| {
         let Expr::ScalarFunction(call) = e else { return Ok(false) };
+        if let Some(chain) = downcast::<Chain>(call) {
+            return Ok(chain.divides());
+        }
         Ok(match (call.func.name(), call.args.as_slice()) {
             ("divide" | "div" | "mod" | "pmod", [_, divisor]) => !is_other_than_zero(divisor),
             ("cast", [operand]) => {
                 let to = call.func.return_type(&[]).unwrap_or(DataType::Null);
-                let from = operand.get_type(schema).unwrap_or(DataType::Null);
+                let from = operand.type_in(schema).unwrap_or(DataType::Null);
                 !is_string(&to) && (is_string(&from) || (from.is_numeric() && to.is_numeric()))
             }
             ("subscript" | "element_at", [container, _]) => {
-                matches!(container.get_type(schema), Ok(DataType::List(_)))
+                matches!(container.type_in(schema), Ok(DataType::List(_)))
             }
             ("to_timestamp" | "to_date" | "raise_error" | "assert_true", _) => true,
             _ => false,

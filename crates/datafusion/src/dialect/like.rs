@@ -4,11 +4,12 @@ use super::extension::{Node, text};
 use super::lower::{negated_if, plain_arguments};
 use crate::functions::cast::{cast_expr, is_string};
 use crate::functions::error::{spark, unexpected_type};
+use crate::functions::typing::Typed;
 use crate::functions::{like_pattern, like_pattern_udf};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr as Planned, ExprSchemable, Like};
+use datafusion::logical_expr::{Expr as Planned, Like};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Function};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -109,7 +110,7 @@ pub(super) fn planned(
         ));
     };
     let as_text = |expr: Planned| {
-        let of = expr.get_type(schema)?;
+        let of = expr.type_in(schema)?;
         if of.is_nested() {
             return Err(unexpected_type("like", "text", &of));
         }

@@ -13,6 +13,7 @@
 //! [`session_state_builder`] or [`configure`].
 
 mod analyzer;
+pub(crate) mod chains;
 mod compare;
 mod extension;
 mod fields;

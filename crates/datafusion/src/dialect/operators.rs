@@ -1,13 +1,14 @@
 //! Operators of two operands: which function, or which DataFusion operator on which types.
 
 use super::compare;
-use crate::functions::arithmetic::{self, Op, common_type, resolve};
+use crate::functions::arithmetic::{self, Op, chained, common_type, resolve};
 use crate::functions::calendar::MICROS_PER_DAY;
 use crate::functions::cast::{CastMode, cast_expr, is_string};
+use crate::functions::typing::Typed;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{BinaryExpr, ScalarFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ScalarUDF};
+use datafusion::logical_expr::{Expr, Operator, ScalarUDF};
 use std::sync::Arc;
 
 /// `left op right` with Spark's meaning; `None` if DataFusion's is the same.
@@ -51,8 +52,12 @@ fn arithmetic_expr(
     schema: &dyn ExprSchema,
 ) -> Result<Option<Expr>> {
     let (left, right) = (exact_literal(left, right, schema)?, exact_literal(right, left, schema)?);
-    let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+    let (lt, rt) = (left.type_in(schema)?, right.type_in(schema)?);
     let resolved = resolve(op, &lt, &rt)?;
+    let operand = cast_expr(right.clone(), &resolved.right, schema)?;
+    if let Some(chain) = chained(op, &left, &operand, &resolved) {
+        return Ok(Some(chain));
+    }
     // Floats neither overflow nor fail; only division may.
     let native = matches!(op, Op::Add | Op::Subtract | Op::Multiply)
         && matches!(resolved.result, DataType::Float32 | DataType::Float64);
@@ -72,7 +77,7 @@ fn arithmetic_expr(
         (DataType::Interval(_), DataType::Duration(_)) => (as_duration(left), right),
         _ => (left, right),
     };
-    let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+    let (lt, rt) = (left.type_in(schema)?, right.type_in(schema)?);
     let resolved = resolve(op, &lt, &rt)?;
     let left = cast_expr(left, &resolved.left, schema)?;
     let right = cast_expr(right, &resolved.right, schema)?;
@@ -154,7 +159,7 @@ fn exact_literal(expr: &Expr, other: &Expr, schema: &dyn ExprSchema) -> Result<E
         ScalarValue::Int64(Some(v)) => *v,
         _ => return Ok(expr.clone()),
     };
-    if !matches!(other.get_type(schema)?, DataType::Decimal128(..)) {
+    if !matches!(other.type_in(schema)?, DataType::Decimal128(..)) {
         return Ok(expr.clone());
     }
     let digits = value.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
@@ -164,13 +169,20 @@ fn exact_literal(expr: &Expr, other: &Expr, schema: &dyn ExprSchema) -> Result<E
 
 /// `||`: text of both, or one array of both.
 fn concat(left: &Expr, right: &Expr, schema: &dyn ExprSchema) -> Result<Option<Expr>> {
-    let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+    let (lt, rt) = (left.type_in(schema)?, right.type_in(schema)?);
     if matches!(lt, DataType::List(_)) || matches!(rt, DataType::List(_)) {
         return Ok(None);
     }
-    let left = cast_expr(left.clone(), &DataType::Utf8, schema)?;
+    let function = datafusion_spark::function::string::concat();
     let right = cast_expr(right.clone(), &DataType::Utf8, schema)?;
-    Ok(Some(call(datafusion_spark::function::string::concat(), &left, &right)))
+    // One call of many operators: calls within calls would be as deep.
+    let arguments = match left {
+        Expr::ScalarFunction(call) if call.func == function => {
+            call.args.iter().cloned().chain([right]).collect()
+        }
+        _ => vec![cast_expr(left.clone(), &DataType::Utf8, schema)?, right],
+    };
+    Ok(Some(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
 }
 
 fn bitwise(
@@ -179,7 +191,7 @@ fn bitwise(
     right: &Expr,
     schema: &dyn ExprSchema,
 ) -> Result<Option<Expr>> {
-    let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+    let (lt, rt) = (left.type_in(schema)?, right.type_in(schema)?);
     let fits = |t: &DataType| t.is_integer() || is_string(t) || *t == DataType::Null;
     match common_type(&lt, &rt).filter(|_| fits(&lt) && fits(&rt)) {
         Some(common) => {

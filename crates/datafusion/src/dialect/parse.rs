@@ -1,5 +1,6 @@
 //! From text to expressions and plans.
 
+use super::chains;
 use super::lateral_alias;
 use super::lower::{lower_expression, lower_query};
 use super::names;
@@ -68,7 +69,8 @@ fn read(text: &str) -> Result<(SqlExpr, Option<String>)> {
     let dialect = SparkDialect;
     let syntax = |e: ParserError| syntax_error(text, &e.to_string());
     let mut parser = parser(text, &dialect).map_err(syntax)?;
-    let ExprWithAlias { expr, alias } = parser.parse_expr_with_alias().map_err(syntax)?;
+    let parsed = chains::read(|| parser.parse_expr_with_alias()).map_err(syntax)?;
+    let ExprWithAlias { expr, alias } = parsed;
     let next = parser.peek_token();
     if next.token != Token::EOF {
         return Err(syntax_error(text, &format!("unexpected `{}`", next.token)));
@@ -147,7 +149,7 @@ pub async fn plan_sql(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let dialect = SparkDialect;
     let syntax = |e: ParserError| syntax_error(text, &e.to_string());
     let mut parser = parser(text, &dialect).map_err(syntax)?;
-    let query = parser.parse_query().map_err(syntax)?;
+    let query = chains::read(|| parser.parse_query()).map_err(syntax)?;
     while parser.consume_token(&Token::SemiColon) {}
     let next = parser.peek_token();
     if next.token != Token::EOF {

@@ -1,5 +1,6 @@
 //! The expression planner: nodes of ours and operators, as DataFusion expressions.
 
+use super::chains;
 use super::compare::to_common_type;
 use super::extension::Node;
 use super::like;
@@ -8,6 +9,7 @@ use super::operators;
 use super::types::{simple_name, type_named};
 use crate::functions::cast::{cast_expr, try_cast_expr};
 use crate::functions::error::{spark, wrong_arguments};
+use crate::functions::typing::Typed;
 use crate::functions::{self, collection, negate_udf};
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, TableReference, internal_err};
@@ -18,9 +20,7 @@ use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawDictionaryExpr,
     RawFieldAccessExpr,
 };
-use datafusion::logical_expr::{
-    Between, Case, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF, lit,
-};
+use datafusion::logical_expr::{Between, Case, Expr, GetFieldAccess, Operator, ScalarUDF, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use fluvial_core::NameCase;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl ExprPlanner for SparkPlanner {
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
         let planned = match &expr.field_access {
             GetFieldAccess::NamedStructField { name: ScalarValue::Utf8(Some(name)) } => {
-                let container = expr.expr.get_type(schema)?;
+                let container = expr.expr.type_in(schema)?;
                 match container {
                     DataType::Map(..) => collection::subscript(expr.expr.clone(), lit(name)),
                     _ => field(expr.expr.clone(), &container, name, self.case)?,
@@ -254,6 +254,7 @@ fn plan_node(node: Node, mut values: Vec<Expr>, schema: &DFSchema) -> Result<Exp
         }
         Node::TypedLiteral => literal::typed(text(&values, 0)?, text(&values, 1)?, schema),
         Node::Negate => Ok(scalar(Arc::new(negate_udf()), values)),
+        Node::Chain => chains::planned(values, schema),
         Node::Case => case(values, schema),
         Node::If => match values.len() {
             3 => case(values, schema),
@@ -263,7 +264,7 @@ fn plan_node(node: Node, mut values: Vec<Expr>, schema: &DFSchema) -> Result<Exp
             let Ok([value, other]) = <[Expr; 2]>::try_from(values) else { return Err(wrong("2")) };
             let same = operators::binary(Operator::Eq, &value, &other, schema)?
                 .unwrap_or_else(|| value.clone().eq(other));
-            let null = Expr::Literal(ScalarValue::try_from(&value.get_type(schema)?)?, None);
+            let null = Expr::Literal(ScalarValue::try_from(&value.type_in(schema)?)?, None);
             Ok(case_expr(vec![(same, null)], Some(value)))
         }
         Node::In => {
@@ -297,7 +298,7 @@ fn plan_node(node: Node, mut values: Vec<Expr>, schema: &DFSchema) -> Result<Exp
         )),
         Node::TypeOf => {
             let [value] = values.as_slice() else { return Err(wrong("1")) };
-            Ok(lit(simple_name(&value.get_type(schema)?)))
+            Ok(lit(simple_name(&value.type_in(schema)?)))
         }
     }
 }
@@ -348,7 +349,7 @@ fn several(
 fn concat(values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     let mut is_list = false;
     for value in &values {
-        is_list |= matches!(value.get_type(schema)?, DataType::List(_));
+        is_list |= matches!(value.type_in(schema)?, DataType::List(_));
     }
     Ok(scalar(functions::concat_udf(is_list), values))
 }
@@ -368,7 +369,7 @@ fn map(values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
 }
 
 fn explode(value: &Expr, outer: bool, schema: &DFSchema) -> Result<Expr> {
-    match value.get_type(schema)? {
+    match value.type_in(schema)? {
         DataType::List(_) => Ok(Expr::Unnest(Unnest { expr: Box::new(value.clone()), outer })),
         DataType::Map(..) => {
             let entries = datafusion::functions_nested::map_entries::map_entries(value.clone());

@@ -63,16 +63,8 @@ pub(super) fn name(expr: &Expr) -> String {
         Expr::BinaryOp { left, op: BinaryOperator::NotEq, right } => {
             format!("(NOT ({} = {}))", name(left), name(right))
         }
-        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } => {
-            format!("concat({}, {})", name(left), name(right))
-        }
         Expr::BinaryOp { left, op, right } => {
-            let op = match op {
-                BinaryOperator::MyIntegerDivide => "div".to_owned(),
-                BinaryOperator::Eq => "=".to_owned(),
-                other => other.to_string(),
-            };
-            format!("({} {op} {})", name(left), name(right))
+            operator_name(name(left), &op.to_string(), &name(right))
         }
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_number(expr) => {
             format!("-{}", name(expr))
@@ -190,10 +182,29 @@ fn node_name(node: Node, arguments: &[&Expr]) -> String {
             };
             format!("{}({operand} AS {target})", node.name().to_uppercase())
         }
+        Node::Chain => chain_name(arguments),
         Node::TypedLiteral => format!("{} '{}'", text(1).to_uppercase(), text(0)),
         _ => {
             let arguments = arguments.iter().map(|e| name(e)).collect::<Vec<_>>().join(", ");
             format!("{}({arguments})", node.name())
         }
     }
+}
+
+fn operator_name(left: String, op: &str, right: &str) -> String {
+    match op {
+        "||" => format!("concat({left}, {right})"),
+        "DIV" => format!("({left} div {right})"),
+        "==" => format!("({left} = {right})"),
+        op => format!("({left} {op} {right})"),
+    }
+}
+
+/// As the tree would be printed that it stands for.
+fn chain_name(arguments: &[&Expr]) -> String {
+    let Some((first, rest)) = arguments.split_first() else { return String::new() };
+    rest.chunks(2).fold(name(first), |left, pair| match pair {
+        [op, right] => operator_name(left, text_of(op).unwrap_or_default(), &name(right)),
+        _ => left,
+    })
 }

@@ -17,6 +17,7 @@ mod marker;
 mod math;
 mod registry;
 mod string;
+pub(crate) mod typing;
 mod window;
 pub(crate) mod zone;
 

@@ -1,6 +1,8 @@
 //! The words of a statement and a cursor over them.
 
+use crate::dialect::chains;
 use crate::sql::place::{Place, Source};
+use datafusion::sql::sqlparser::ast::VisitMut;
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -227,7 +229,7 @@ impl<'a> Tokens<'a> {
 /// # Errors
 ///
 /// What the parser says, at the place that it means; `end` if it ran out of tokens.
-pub(super) fn parse_all<T>(
+pub(super) fn parse_all<T: VisitMut>(
     source: &Source<'_>,
     dialect: &dyn Dialect,
     tokens: Vec<TokenWithSpan>,
@@ -236,7 +238,8 @@ pub(super) fn parse_all<T>(
     parse: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
 ) -> Result<T> {
     let mut parser = Parser::new(dialect).with_tokens_with_locations(tokens);
-    let parsed = parse(&mut parser).map_err(|error| syntax_error(source, end, &error))?;
+    let parsed =
+        chains::read(|| parse(&mut parser)).map_err(|error| syntax_error(source, end, &error))?;
     let next = parser.peek_token_ref();
     if next.token == Token::EOF {
         return Ok(parsed);

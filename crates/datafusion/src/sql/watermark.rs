@@ -4,7 +4,7 @@ use crate::plan::parse_idle_after;
 use crate::sql::place::Place;
 use crate::sql::relation::WatermarkClause;
 use crate::sql::token::{Tokens, is_alias, is_word, parse_all, shown};
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias};
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use fluvial_core::interval::CalendarInterval;
@@ -27,16 +27,17 @@ pub(super) fn parse(tokens: &mut Tokens<'_>, dialect: &dyn Dialect) -> Result<Wa
     tokens.expect_word("WATERMARK")?;
     let (expr_tokens, delay_place) = until_delay(tokens)?;
     let source = tokens.source();
-    let (expr, name) =
+    let ExprWithAlias { expr, alias } =
         parse_all(source, dialect, expr_tokens, delay_place, "the event time", |parser| {
             let expr = parser.parse_expr()?;
             let named = is_word(&parser.peek_token_ref().token, "AS");
             if !named {
-                return Ok((expr, None));
+                return Ok(ExprWithAlias { expr, alias: None });
             }
             parser.advance_token();
-            Ok((expr, Some(parser.parse_identifier()?.value)))
+            Ok(ExprWithAlias { expr, alias: Some(parser.parse_identifier()?) })
         })?;
+    let name = alias.map(|alias| alias.value);
     let is_column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     if name.is_none() && !is_column {
         return Err(source.named_error(

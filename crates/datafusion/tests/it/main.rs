@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod function_list;
+mod long;
 mod spark_facts;
 mod unread;

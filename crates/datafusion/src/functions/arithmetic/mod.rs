@@ -1,6 +1,7 @@
 //! `+ - * / % div` and negation with Spark's ANSI meaning: results in Spark's types, an error on
 //! overflow and on division by zero.
 
+mod chain;
 mod decimal;
 mod interval;
 mod number;
@@ -8,6 +9,7 @@ mod types;
 mod udf;
 mod unary;
 
+pub(crate) use chain::{Chain, chained};
 pub(crate) use interval::plus;
 pub(crate) use types::{common_type, decimal_of_integer, decimal_type, resolve};
 pub(crate) use udf::{Arithmetic, call};

@@ -2,6 +2,7 @@
 
 use super::{Op, decimal, interval, number, resolve};
 use crate::functions::cast::CastMode;
+use crate::functions::typing::write_name;
 use crate::functions::zone::Zone;
 use arrow::array::{ArrayRef, Datum};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -11,6 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use std::fmt::Write;
 use std::sync::Arc;
 
 /// `left op right`.
@@ -24,6 +26,24 @@ pub(crate) struct Arithmetic {
 impl Arithmetic {
     pub(crate) fn new(op: Op, mode: CastMode) -> Self {
         Self { op, mode, signature: Signature::user_defined(Volatility::Immutable) }
+    }
+
+    /// Appends the name of a call.
+    pub(crate) fn write_name(&self, args: &[Expr], out: &mut String) -> Result<()> {
+        let [left, right] = args else { return internal_err!("an operator has two operands") };
+        let infix = self.mode == CastMode::Ansi && self.op != Op::PositiveRemainder;
+        if !infix {
+            out.push_str(self.name());
+        }
+        out.push('(');
+        write_name(left, out)?;
+        match infix {
+            true => write!(out, " {} ", self.op.symbol())?,
+            false => out.push_str(", "),
+        }
+        write_name(right, out)?;
+        out.push(')');
+        Ok(())
     }
 }
 
@@ -39,14 +59,9 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let [left, right] = args else { return internal_err!("an operator has two operands") };
-        let (left, right) = (left.schema_name(), right.schema_name());
-        Ok(match (self.mode, self.op) {
-            (CastMode::Ansi, op) if op != Op::PositiveRemainder => {
-                format!("({left} {} {right})", op.symbol())
-            }
-            _ => format!("{}({left}, {right})", self.name()),
-        })
+        let mut name = String::new();
+        self.write_name(args, &mut name)?;
+        Ok(name)
     }
 
     fn signature(&self) -> &Signature {
@@ -80,25 +95,37 @@ impl ScalarUDFImpl for Arithmetic {
         let [left, right] = args.args.as_slice() else {
             return internal_err!("an operator has two operands");
         };
-        let apply = |l: &dyn Datum, r: &dyn Datum| -> Result<ArrayRef> {
-            let (lt, rt) = (l.get().0.data_type(), r.get().0.data_type());
-            if interval::applies(lt, rt) {
-                interval::apply(self.op, self.mode, l, r, result, zone)
-            } else if matches!(lt, DataType::Decimal128(..)) {
-                decimal::apply(self.op, self.mode, l, r, result)
-            } else {
-                number::apply(self.op, self.mode, l, r)
-            }
-        };
-        let array = match (left, right) {
-            (ColumnarValue::Array(l), ColumnarValue::Array(r)) => apply(l, r)?,
-            (ColumnarValue::Array(l), ColumnarValue::Scalar(r)) => apply(l, &r.to_scalar()?)?,
-            (ColumnarValue::Scalar(l), ColumnarValue::Array(r)) => apply(&l.to_scalar()?, r)?,
-            (ColumnarValue::Scalar(l), ColumnarValue::Scalar(r)) => {
-                let one = apply(&l.to_array()?, &r.to_array()?)?;
-                return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?));
-            }
-        };
-        Ok(ColumnarValue::Array(array))
+        operate(self.op, self.mode, left, right, result, zone)
     }
+}
+
+/// `left op right` of values in the types that the operator takes.
+pub(super) fn operate(
+    op: Op,
+    mode: CastMode,
+    left: &ColumnarValue,
+    right: &ColumnarValue,
+    result: &DataType,
+    zone: Zone,
+) -> Result<ColumnarValue> {
+    let apply = |l: &dyn Datum, r: &dyn Datum| -> Result<ArrayRef> {
+        let (lt, rt) = (l.get().0.data_type(), r.get().0.data_type());
+        if interval::applies(lt, rt) {
+            interval::apply(op, mode, l, r, result, zone)
+        } else if matches!(lt, DataType::Decimal128(..)) {
+            decimal::apply(op, mode, l, r, result)
+        } else {
+            number::apply(op, mode, l, r)
+        }
+    };
+    let array = match (left, right) {
+        (ColumnarValue::Array(l), ColumnarValue::Array(r)) => apply(l, r)?,
+        (ColumnarValue::Array(l), ColumnarValue::Scalar(r)) => apply(l, &r.to_scalar()?)?,
+        (ColumnarValue::Scalar(l), ColumnarValue::Array(r)) => apply(&l.to_scalar()?, r)?,
+        (ColumnarValue::Scalar(l), ColumnarValue::Scalar(r)) => {
+            let one = apply(&l.to_array()?, &r.to_array()?)?;
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?));
+        }
+    };
+    Ok(ColumnarValue::Array(array))
 }

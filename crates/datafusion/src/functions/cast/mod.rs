@@ -15,7 +15,7 @@ pub(crate) use decimal::{
 pub(crate) use parse::{parse_date, parse_double, parse_timestamp};
 pub(crate) use temporal::local_day;
 pub(crate) use text::{double_text, write_value};
-pub(crate) use udf::{arrow_agrees, bad_literal, cast_expr, try_cast_expr};
+pub(crate) use udf::{CastFunction, arrow_agrees, bad_literal, cast_expr, try_cast_expr};
 
 use super::error::spark;
 use super::zone::Zone;

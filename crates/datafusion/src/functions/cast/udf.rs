@@ -2,15 +2,17 @@
 
 use super::{CastMode, can_cast, cast_array, is_string, no_such_cast};
 use crate::functions::error::spark;
+use crate::functions::typing::{Typed, write_name};
 use crate::functions::zone::Zone;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{ExprSchema, Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, TryCast, Volatility,
+    Cast, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, TryCast, Volatility,
 };
 use fluvial_core::ddl::ddl_name;
+use std::fmt::Write;
 use std::sync::Arc;
 
 /// `CAST(x AS to)` or `TRY_CAST(x AS to)`.
@@ -26,6 +28,20 @@ impl CastFunction {
         // Depends on the session's time zone, which is fixed for a query.
         Self { to, mode, signature: Signature::any(1, Volatility::Immutable) }
     }
+
+    /// The type that it casts to.
+    pub(crate) fn to(&self) -> &DataType {
+        &self.to
+    }
+
+    /// Appends the name of a call.
+    pub(crate) fn write_name(&self, args: &[Expr], out: &mut String) -> Result<()> {
+        let Some(arg) = args.first() else { return internal_err!("a cast has an operand") };
+        write!(out, "{}(", self.name().to_uppercase())?;
+        write_name(arg, out)?;
+        write!(out, " AS {})", ddl_name(&self.to))?;
+        Ok(())
+    }
 }
 
 impl ScalarUDFImpl for CastFunction {
@@ -37,9 +53,9 @@ impl ScalarUDFImpl for CastFunction {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let Some(arg) = args.first() else { return internal_err!("a cast has an operand") };
-        let name = self.name().to_uppercase();
-        Ok(format!("{name}({} AS {})", arg.schema_name(), ddl_name(&self.to)))
+        let mut name = String::new();
+        self.write_name(args, &mut name)?;
+        Ok(name)
     }
 
     fn signature(&self) -> &Signature {
@@ -81,7 +97,7 @@ impl ScalarUDFImpl for CastFunction {
 ///
 /// If Spark has no cast between the types.
 pub(crate) fn cast_expr(expr: Expr, to: &DataType, schema: &dyn ExprSchema) -> Result<Expr> {
-    let from = expr.get_type(schema)?;
+    let from = expr.type_in(schema)?;
     if from == *to {
         return Ok(expr);
     }
@@ -100,7 +116,7 @@ pub(crate) fn cast_expr(expr: Expr, to: &DataType, schema: &dyn ExprSchema) -> R
 ///
 /// If Spark has no cast between the types.
 pub(crate) fn try_cast_expr(expr: Expr, to: &DataType, schema: &dyn ExprSchema) -> Result<Expr> {
-    let from = expr.get_type(schema)?;
+    let from = expr.type_in(schema)?;
     if !can_cast(&from, to) {
         return Err(no_such_cast(&from, to));
     }
