@@ -43,11 +43,11 @@ fn field(call: &ScalarFunction, schema: &dyn ExprSchema) -> Result<FieldRef> {
     };
     let fields = call.args.iter().map(of_argument).collect::<Result<Vec<_>>>()?;
     let arg_fields = fields_with_udf(&fields, call.func.as_ref())?;
-    let constant = |argument| match argument {
-        &Expr::Literal(ref value, _) => Some(value),
+    let constants = call.args.iter().map(|argument| match argument {
+        Expr::Literal(value, _) => Some(value),
         _ => None,
-    };
-    let scalar_arguments = call.args.iter().map(constant).collect::<Vec<_>>();
+    });
+    let scalar_arguments: Vec<_> = constants.collect();
     call.func.return_field_from_args(ReturnFieldArgs {
         arg_fields: &arg_fields,
         scalar_arguments: &scalar_arguments,
