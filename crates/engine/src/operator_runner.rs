@@ -311,8 +311,9 @@ impl Part {
         self.prefetch().await?;
         let start = self.stopwatch.now();
         self.run.finish_input(self.state.as_mut())?;
-        let finished = self.stopwatch.now();
+        let updates = self.stopwatch.since(start);
         self.prefetch().await?;
+        let finished = self.stopwatch.now();
         self.drain().await?;
         let removals = self.stopwatch.since(finished);
         let (counts, metrics) = (self.run.counts(), self.run.metrics());
@@ -322,7 +323,7 @@ impl Part {
             rows_in: self.rows_in,
             counts,
             metrics,
-            updates: self.updates + finished.saturating_sub(start),
+            updates: self.updates + updates,
             removals,
             staged: self.writer.stage().await?,
             sealed: self.state.seal()?,

@@ -19,6 +19,7 @@
 use crate::aggregation::GroupTable;
 use crate::dedup::KeyTable;
 use crate::join::{Side, SideTable};
+use crate::pages::Ledger;
 use crate::session::SessionTable;
 use crate::transform::{TimerTable, VariableTable};
 use arrow::array::{
@@ -103,7 +104,7 @@ pub(crate) trait Decode: Send + Sync + fmt::Debug {
 /// What entries have said of others that come later: new for every read of a view.
 #[derive(Debug, Default)]
 pub struct Seen {
-    pub(crate) note: Vec<u8>,
+    pub(crate) ledger: Ledger,
     /// Times of the rows that come next.
     pub(crate) times: VecDeque<i64>,
 }

@@ -138,6 +138,8 @@ pub(crate) struct Pages {
     ledgers: Vec<Ledger>,
     /// The time up to which rows leave.
     until: Option<i64>,
+    /// Whether pages that are written say where they stand.
+    placed: bool,
     wanted: Vec<Place>,
     coming: Vec<Coming>,
     /// The new rows that will wait: stretch, tag and row, sorted within their group.
@@ -159,10 +161,16 @@ impl Pages {
             first: groups.start,
             ledgers: found.iter().map(ledger).collect::<Result<_>>()?,
             until,
+            placed: false,
             wanted: Vec::new(),
             coming: Vec::new(),
             rows: Vec::new(),
         })
+    }
+
+    /// Pages that are written say where in their block they stand.
+    pub(crate) fn placed(self) -> Self {
+        Self { placed: true, ..self }
     }
 
     /// How many groups there are.
@@ -194,8 +202,8 @@ impl Pages {
         }
     }
 
-    /// As [`Self::want`], of rows with a time after `after`. Where others are in the same block,
-    /// all of it is read, with its times.
+    /// As [`Self::want`], of rows with a time after `after` that have not left. Where others are in
+    /// the same block its times are read too: pages must be [`Pages::placed`].
     pub(crate) fn want_after(
         &mut self,
         group: usize,
@@ -203,12 +211,20 @@ impl Pages {
         tags: impl Iterator<Item = u32> + Clone,
     ) {
         let ledger = &self.ledgers[group];
-        for (at, block) in ledger.blocks.iter().enumerate().filter(|(_, b)| !b.is_over(after)) {
+        for (at, block) in ledger.blocks.iter().enumerate() {
+            let after = after.max(block.left_until());
+            if block.is_over(after) {
+                continue;
+            }
             let place = |page| Place { group, block: at, page };
+            let before = self.wanted.len();
             if after.is_some_and(|after| block.first <= after) {
-                self.wanted.extend((0..=block.tags.len()).map(place));
-            } else {
-                self.wanted.extend(pages_for(block, tags.clone()).map(|page| place(page + 1)));
+                self.wanted.push(place(0));
+            }
+            let wanted = self.wanted.len();
+            self.wanted.extend(pages_for(block, tags.clone()).map(|page| place(page + 1)));
+            if self.wanted.len() == wanted {
+                self.wanted.truncate(before);
             }
         }
     }

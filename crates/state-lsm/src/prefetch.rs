@@ -13,7 +13,7 @@ use crate::store::LsmStore;
 use crate::version::Version;
 use arrow::array::{Array, BinaryArray};
 use fluvial_core::{KeyRange, Prefetch, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Blocks that are not close, by the number of their run.
@@ -88,9 +88,12 @@ impl LsmStore {
         self.weigh()
     }
 
+    /// Keeps blocks in memory. What is named twice counts once.
     fn pin(&mut self, blocks: Vec<Arc<HeldBlock>>) {
-        self.pinned += blocks.iter().map(|held| held.block.held()).sum::<usize>();
-        self.pins.extend(blocks);
+        let known: HashSet<_> = self.pins.iter().map(Arc::as_ptr).collect();
+        let before = self.pins.len();
+        self.pins.extend(blocks.into_iter().filter(|held| !known.contains(&Arc::as_ptr(held))));
+        self.pinned += self.pins[before..].iter().map(|held| held.block.held()).sum::<usize>();
     }
 
     /// Copies the values of keys out of their blocks.

@@ -84,13 +84,13 @@ impl Decode for KeyTable {
         for at in 0..entries.keys.len() {
             let (key, value) = (entries.keys.value(at), entries.values.value(at));
             match PAGES.parse(key) {
-                Some(Stored::Ledger) => seen.note = value.to_vec(),
+                Some(Stored::Ledger) => seen.ledger = Ledger::read(value)?,
                 Some(Stored::Times(block)) => {
-                    let first = Ledger::read(&seen.note)?.block(block)?.first;
+                    let first = seen.ledger.block(block)?.first;
                     seen.times = read_times(value, first)?.into();
                 }
                 Some(Stored::Page(block)) => {
-                    let left = Ledger::read(&seen.note)?.block(block)?.left_until();
+                    let left = seen.ledger.block(block)?.left_until();
                     for row in read(value)? {
                         let (_, row) = row?;
                         let expiry = seen.times.pop_front();

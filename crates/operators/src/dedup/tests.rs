@@ -271,6 +271,34 @@ fn keys_of_few_rows_are_found_among_many() {
     }
 }
 
+/// As after a restart with another range of a join below.
+#[test]
+fn what_has_left_stays_away_when_the_watermark_goes_back() {
+    let dedup = within(10);
+    let mut contents = Contents::new();
+    let mut step = |rows: &[Row], late: Option<i64>, evict: Option<i64>| {
+        let minutes = |at: Option<i64>| at.map(|at| at * MINUTE);
+        let info = info(minutes(late), minutes(evict));
+        let (passed, counts, _) = run(&dedup, &mut contents, vec![batch(rows)], info);
+        (passed.len(), counts.rows_total, counts.rows_removed)
+    };
+    let row = |key, minute: f64| (Some(key), Some(minute), 1);
+    assert_eq!(step(&[row("a", 1.), row("b", 1.01)], None, None), (1, 2, 0));
+    assert_eq!(step(&[], None, Some(11)), (0, 1, 1));
+    assert_eq!(step(&[row("a", 30.), row("b", 30.)], Some(5), Some(5)), (1, 2, 0));
+}
+
+#[test]
+fn a_batch_of_duplicates_writes_nothing() {
+    let dedup = within(10);
+    let mut contents = Contents::new();
+    let rows = || vec![batch(&[(Some("a"), Some(1.), 1), (Some("b"), Some(2.), 1)])];
+    run(&dedup, &mut contents, rows(), info(None, None));
+    let before = contents.clone();
+    run(&dedup, &mut contents, rows(), info(None, None));
+    assert_eq!(contents, before);
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     assert!(Dedup::new(schema(), vec![3], None).is_err());

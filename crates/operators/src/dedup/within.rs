@@ -182,7 +182,7 @@ impl Within {
 
     /// Finds out what must be read, and what will be written with what.
     fn arrange(&self, new: &New, state: &dyn StateStore) -> Result<Pages> {
-        let mut pages = Pages::read(PAGES, self.info.groups, self.until(), state)?;
+        let mut pages = Pages::read(PAGES, self.info.groups, self.until(), state)?.placed();
         // Twice as long as a stretch.
         let span = Some((self.delay.0 / STRETCHES_PER_DELAY).saturating_mul(2));
         let mut rows = Vec::new();
@@ -257,10 +257,11 @@ impl Within {
     }
 }
 
-/// Notes which keys are among stored rows that have not expired at `late`.
+/// Notes which keys are among stored rows that have not expired at `late`, or left before.
 fn note(numbers: &KeyNumbers, hits: &Hits<'_>, late: Option<i64>, known: &mut [bool]) {
     for (at, number) in hits.numbers.iter().enumerate() {
-        if hits.times[at].zip(late).is_some_and(|(time, late)| time <= late) {
+        let until = late.max(hits.left[at]);
+        if hits.times[at].zip(until).is_some_and(|(time, until)| time <= until) {
             continue;
         }
         let same = |number: u32| numbers.key(number as usize) == hits.rows[at];

@@ -121,13 +121,12 @@ impl SideTable {
             let block = match parse_stored(entries.keys.value(entry)) {
                 Some(Stored::Page(block)) => block,
                 Some(Stored::Ledger) => {
-                    seen.note = value.to_vec();
+                    seen.ledger = Ledger::read(value)?;
                     continue;
                 }
                 _ => continue,
             };
-            let ledger = Ledger::read(&seen.note)?;
-            let block = ledger.block(block)?;
+            let block = seen.ledger.block(block)?;
             for row in pages::read(value)? {
                 from.push(entry as u32);
                 rows.push(row?.1);

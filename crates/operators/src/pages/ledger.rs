@@ -178,7 +178,7 @@ impl Ledger {
         let count = usize::try_from(varint::take(&mut rest)?).ok()?;
         let mut blocks = Vec::new();
         for _ in 0..count {
-            blocks.push(parse_block(&mut rest)?);
+            blocks.push(parse_block(&mut rest).filter(|block| block.number < next)?);
         }
         rest.is_empty().then_some(Self { next, blocks })
     }

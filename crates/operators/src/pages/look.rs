@@ -22,11 +22,11 @@ pub(crate) struct Hits<'v> {
     pub(crate) times: Vec<Option<i64>>,
 }
 
-/// The times of a block. Where they are wanted, all its pages are, and in their order.
+/// The times of a block: where they are wanted they come before its pages.
 struct Times {
     of: (usize, usize),
     times: Vec<i64>,
-    /// Rows of it that were passed.
+    /// The row that comes next.
     at: usize,
 }
 
@@ -82,7 +82,11 @@ impl Pages {
         }
         let mut times = times.as_mut().filter(|times| times.of == of);
         let left = block.left_until();
-        for row in page::read(page)? {
+        let rows = page::read(page)?;
+        if let Some(times) = &mut times {
+            times.at = rows.start.ok_or_else(page::unplaced)?;
+        }
+        for row in rows {
             let (tag, row) = row?;
             let time = times.as_mut().map(|times| times.next()).transpose()?;
             if let Some(number) = number_of(place.group, tag) {

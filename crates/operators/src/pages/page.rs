@@ -1,6 +1,7 @@
 //! Pages: rows whose tags are near to one another.
 //!
-//! `[format][rows]`, a tag of four bytes for each row, a length for each, then their bytes. Tags
+//! `[format][rows]`, in pages of format 2 the number of rows in pages before it, a tag of four bytes
+//! for each row, a length for each, then their bytes. Tags
 //! ascend. So a page is searched without decoding it, and only rows that are hit are decoded.
 
 use fluvial_core::{Error, Result};
@@ -12,6 +13,8 @@ pub(crate) const PAGE_ROWS: usize = 256;
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 
 const FORMAT: u8 = 1;
+/// Of pages that say where their rows stand in their block.
+const PLACED: u8 = 2;
 const TAG: usize = 4;
 
 fn damaged() -> Error {
@@ -21,6 +24,11 @@ fn damaged() -> Error {
 /// A page that its ledger tells of is not there.
 pub(crate) fn missing() -> Error {
     Error::corrupt("a page of stored rows is gone")
+}
+
+/// A page does not say where it stands.
+pub(crate) fn unplaced() -> Error {
+    Error::corrupt("a page of stored rows does not say where in its block it stands")
 }
 
 /// The front of something stored, checked; what follows.
@@ -41,13 +49,18 @@ pub(crate) fn open(out: &mut Vec<u8>) {
     out.push(FORMAT);
 }
 
-/// Writes a page of rows, each with its tag.
+/// Writes a page of rows, each with its tag; `start` of them stand in pages before it, if a reader
+/// will have to know.
 pub(crate) fn write<'a>(
     out: &mut Vec<u8>,
+    start: Option<usize>,
     rows: impl ExactSizeIterator<Item = (u32, &'a [u8])> + Clone,
 ) {
-    open(out);
+    out.push(if start.is_some() { PLACED } else { FORMAT });
     varint::put(out, rows.len() as u64);
+    if let Some(start) = start {
+        varint::put(out, start as u64);
+    }
     rows.clone().for_each(|(tag, _)| out.extend_from_slice(&tag.to_le_bytes()));
     rows.clone().for_each(|(_, row)| varint::put(out, row.len() as u64));
     rows.for_each(|(_, row)| out.extend_from_slice(row));
@@ -56,6 +69,8 @@ pub(crate) fn write<'a>(
 /// The rows of a page, read one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows<'a> {
+    /// Rows of its block in pages before it, if it says so.
+    pub(crate) start: Option<usize>,
     tags: &'a [u8],
     lengths: &'a [u8],
     columns: &'a [u8],
@@ -63,8 +78,14 @@ pub(crate) struct Rows<'a> {
 
 /// Reads a page.
 pub(crate) fn read(page: &[u8]) -> Result<Rows<'_>> {
-    let mut rest = opened(page, "a page")?;
-    let count = varint::take(&mut rest).and_then(|count| usize::try_from(count).ok());
+    let placed = page.strip_prefix(&[PLACED]);
+    let mut rest = placed.map_or_else(|| opened(page, "a page"), Ok)?;
+    let mut number = || varint::take(&mut rest).and_then(|number| usize::try_from(number).ok());
+    let count = number();
+    let start = match placed {
+        Some(_) => Some(number().ok_or_else(damaged)?),
+        None => None,
+    };
     let parts = count.and_then(|count| rest.split_at_checked(count.checked_mul(TAG)?));
     let (tags, lengths) = parts.ok_or_else(damaged)?;
     let mut columns = lengths;
@@ -74,7 +95,7 @@ pub(crate) fn read(page: &[u8]) -> Result<Rows<'_>> {
             _ => drop(varint::take(&mut columns).ok_or_else(damaged)?),
         }
     }
-    Ok(Rows { tags, lengths, columns })
+    Ok(Rows { start, tags, lengths, columns })
 }
 
 impl<'a> Rows<'a> {
@@ -103,7 +124,7 @@ impl<'a> Iterator for Rows<'a> {
         };
         self.tags = tags;
         Some(self.row(u32::from_le_bytes(*tag)).ok_or_else(|| {
-            *self = Self { tags: &[], lengths: &[], columns: &[] };
+            *self = Self { start: None, tags: &[], lengths: &[], columns: &[] };
             damaged()
         }))
     }
@@ -153,8 +174,21 @@ mod tests {
         let long = [7; 300];
         let rows = [(1, b"one".as_slice()), (1, b""), (u32::MAX, &long)];
         let mut page = Vec::new();
-        write(&mut page, rows.into_iter());
+        write(&mut page, None, rows.into_iter());
         page
+    }
+
+    #[test]
+    fn a_page_may_say_where_it_stands() {
+        let mut page = Vec::new();
+        write(&mut page, Some(512), [(7, b"one".as_slice())].into_iter());
+        let rows = read(&page).unwrap();
+        assert_eq!(rows.start, Some(512));
+        assert_eq!(rows.map(|row| row.unwrap()).collect::<Vec<_>>(), [(7, b"one".as_slice())]);
+        for length in 0..page.len() {
+            let whole = read(&page[..length]).and_then(|rows| rows.collect::<Result<Vec<_>>>());
+            assert!(whole.is_err(), "{length} bytes");
+        }
     }
 
     #[test]
@@ -174,7 +208,7 @@ mod tests {
         }
         page.push(0);
         assert!(read(&page).unwrap().any(|row| row.is_err()), "a byte too many");
-        assert!(read(&[2, 0]).is_err());
+        assert!(read(&[3, 0]).is_err());
     }
 
     #[test]

@@ -83,17 +83,18 @@ impl Pages {
 
 impl<N: NewRows> Writing<'_, N> {
     /// Writes the blocks of a group. Its new ledger, and how many rows have left.
-    fn group(&mut self, group: usize, ledger: &Ledger, coming: &[Coming]) -> Result<(Ledger, u64)> {
-        let mut ledger = ledger.clone();
+    fn group(&mut self, group: usize, stored: &Ledger, coming: &[Coming]) -> Result<(Ledger, u64)> {
+        let mut ledger = stored.clone();
         let mut stays = vec![true; ledger.blocks.len()];
         let (mut left, mut new) = (0, Vec::with_capacity(coming.len()));
         for coming in coming {
+            if !self.has_rows(coming) {
+                continue;
+            }
             let (block, gone) = self.store(&ledger, coming)?;
             left += gone;
-            if let Some(block) = block {
-                ledger.next += 1;
-                new.push(block);
-            }
+            ledger.next = ledger.next.checked_add(1).ok_or_else(miscounted)?;
+            new.push(block);
             coming.merged.iter().for_each(|at| stays[*at] = false);
         }
         for (block, stays) in ledger.blocks.iter_mut().zip(&mut stays).filter(|(_, s)| **s) {
@@ -109,6 +110,9 @@ impl<N: NewRows> Writing<'_, N> {
         ledger.blocks.retain(|_| stays.next().unwrap_or(true));
         ledger.blocks.extend(new);
         let (space, key_group) = (self.pages.space, self.pages.group(group));
+        if ledger == *stored {
+            return Ok((ledger, left));
+        }
         if ledger.blocks.is_empty() {
             space.ledger_key(self.dropped.open(), key_group);
             self.dropped.end()?;
@@ -118,6 +122,11 @@ impl<N: NewRows> Writing<'_, N> {
         ledger.write(self.puts.values.open());
         self.puts.end(self.state)?;
         Ok((ledger, left))
+    }
+
+    /// Whether some of its rows are stored.
+    fn has_rows(&self, coming: &Coming) -> bool {
+        self.pages.rows[coming.rows.clone()].iter().any(|(.., row)| self.new.stays(*row))
     }
 
     /// Counts the rows of a block that leave while others stay.
@@ -135,9 +144,9 @@ impl<N: NewRows> Writing<'_, N> {
         Ok(u64::from(left))
     }
 
-    /// Writes a block with new rows and those of the blocks that it takes in; none if there are no
-    /// rows. How many of these have left.
-    fn store(&mut self, ledger: &Ledger, coming: &Coming) -> Result<(Option<Block>, u64)> {
+    /// Writes a block with new rows and those of the blocks that it takes in. How many of these have
+    /// left.
+    fn store(&mut self, ledger: &Ledger, coming: &Coming) -> Result<(Block, u64)> {
         let merged = coming.merged.iter().map(|at| &ledger.blocks[*at]);
         let found =
             merged.map(|block| self.read(coming.group, block)).collect::<Result<Vec<_>>>()?;
@@ -155,10 +164,7 @@ impl<N: NewRows> Writing<'_, N> {
         if !coming.merged.is_empty() {
             items.sort_by_key(|item| item.tag);
         }
-        let block = match items.is_empty() {
-            true => None,
-            false => Some(self.put_block(coming, ledger.next, &items)?),
-        };
+        let block = self.put_block(coming, ledger.next, &items)?;
         for at in &coming.merged {
             self.drop_block(coming.group, &ledger.blocks[*at])?;
         }
@@ -197,6 +203,9 @@ impl<N: NewRows> Writing<'_, N> {
                 }
             }
         }
+        if at != block.rows as usize || times.is_some_and(|times| times.len() != at) {
+            return Err(miscounted());
+        }
         u64::checked_sub(gone, u64::from(block.gone)).ok_or_else(miscounted)
     }
 
@@ -232,7 +241,8 @@ impl<N: NewRows> Writing<'_, N> {
             let (page, more) = rest.split_at(fits.count());
             block.tags.push(first.tag);
             space.page_key(self.puts.keys.open(), group, number, block.tags.len());
-            write(self.puts.values.open(), page.iter().map(|item| (item.tag, item.row)));
+            let start = self.pages.placed.then_some(items.len() - rest.len());
+            write(self.puts.values.open(), start, page.iter().map(|item| (item.tag, item.row)));
             self.puts.end(self.state)?;
             rest = more;
         }
