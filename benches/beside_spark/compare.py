@@ -118,6 +118,13 @@ def row(job, figure, ours, peer, better):
     print(f"| {job} | {figure} | {ours:,.1f} | {peer:,.1f} | {ratio} |" if peer else f"| {job} | {figure} | {ours:,.1f} | | |", flush=True)
 
 
+def ask(expression, folder):
+    """What polars says of the files of a folder (`files`), in a process of its own: the memory of
+    this one counts as that of the programs that it starts."""
+    code = f"import json, polars; files = polars.scan_parquet({str(folder) + '/*.parquet'!r}); print(json.dumps({expression}))"
+    return json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
+
+
 more = lambda ours, peer: ours / peer
 less = lambda ours, peer: peer / ours
 
@@ -139,21 +146,17 @@ def clicks(job):
 
 
 def check(name, folder):
-    import polars
-
-    views = polars.scan_parquet(f"{folder}/*.parquet").select("views").collect()["views"]
-    assert (len(views), views.sum()) == CHECKS[name], f"{name}: {len(views)} rows, {views.sum()} views"
+    found = tuple(ask("files.select(polars.len(), polars.col('views').sum()).collect().row(0)", folder))
+    assert found == CHECKS[name], f"{name}: {found[0]} rows, {found[1]} views"
 
 
 def join(job):
-    import polars
-
     form = job.split("-")[1]
     source, runs = data("join"), []
     for _ in range(args.repeat):
         runs.append(Run(join_sql(source, form)))
-        out = polars.scan_parquet(f"{runs[-1].folder / 'out'}/*.parquet").select("val").collect()["val"]
-        assert (len(out), out.sum()) == JOIN_CHECK, f"{len(out)} rows, sum {out.sum()}"
+        found = tuple(ask("files.select(polars.len(), polars.col('val').sum()).collect().row(0)", runs[-1].folder / "out"))
+        assert found == JOIN_CHECK, f"{found[0]} rows, sum {found[1]}"
     rows = sum(line["numInputRows"] for line in runs[0].progress)
     peer = [] if args.without_spark else spark("join", "--input", source, "--format", form)
     assert all((line["out_rows"], line["out_sum"]) == JOIN_CHECK for line in peer if "out_rows" in line)
@@ -174,16 +177,13 @@ FROM STREAM read_files('{source}', format => '{form}', maxFilesPerTrigger => 2, 
 
 
 def stateless(job):
-    import polars
-
     form = job.split("-")[0]
     source, runs = data("flat4m") / form, []
-    kept = polars.scan_parquet(f"{data('flat4m') / 'parquet'}/*.parquet").filter(polars.col("duration_s") >= 15)
-    expected = kept.select(polars.len(), polars.col("user_id").str.len_bytes().sum()).collect().row(0)
+    sums = "select(polars.len(), polars.col('user_id').str.len_bytes().sum()).collect().row(0)"
+    expected = tuple(ask(f"files.filter(polars.col('duration_s') >= 15).{sums}", data("flat4m") / "parquet"))
     for _ in range(args.repeat):
         runs.append(Run(stateless_sql(source, form)))
-        out = polars.scan_parquet(f"{runs[-1].folder / 'out'}/*.parquet")
-        found = out.select(polars.len(), polars.col("user_id").str.len_bytes().sum()).collect().row(0)
+        found = tuple(ask(f"files.{sums}", runs[-1].folder / "out"))
         assert found == expected, f"{job}: {found}, expected {expected}"
     rows = sum(line["numInputRows"] for line in runs[0].progress)
     peer = [] if args.without_spark else spark("stateless", "--input", source, "--format", form)
@@ -215,15 +215,13 @@ def startup(job):
 
 
 def dedup(job):
-    import polars
-
     source = data("dedup") / "parquet"
     command = [args.examples / "drop_duplicates", source]
     runs = []
     for _ in range(args.repeat):
         runs.append(Run("", command=command))
-        ids = polars.scan_parquet(f"{runs[-1].folder}/out/*.parquet").select("id").collect()["id"]
-        assert (len(ids), ids.n_unique()) == (5_000_000, 5_000_000), f"{len(ids)} rows, {ids.n_unique()} ids"
+        found = ask("files.select(polars.len(), polars.col('id').n_unique()).collect().row(0)", runs[-1].folder / "out")
+        assert found == [5_000_000, 5_000_000], f"{found[0]} rows, {found[1]} ids"
     rows = sum(line["numInputRows"] for line in runs[0].progress)
     state = max((line["stateOperators"][0] for line in runs[0].progress), key=lambda s: s["numRowsTotal"])
     peer = [] if args.without_spark else spark("dedup", "--input", source, "--delay", "2 hours")
