@@ -18,8 +18,8 @@ mod world;
 pub use crashes::{commit_is_atomic_under_crashes, faults_do_no_damage, is_replayable};
 pub use damage::{damage_is_found, gone_is_said, verified_is_readable};
 pub use handles::{
-    drop_aborts, handles_are_isolated, has_its_groups_only, reads_its_writes, scans_in_order,
-    the_first_stays, unchanged_is_free, what_is_taken_is_gone,
+    drop_aborts, handles_are_isolated, has_its_groups_only, new_is_new, reads_its_writes,
+    scans_in_order, the_first_stays, unchanged_is_free, what_is_taken_is_gone,
 };
 pub use history::{genesis_is_empty, is_exact, is_exact_under_rescaling};
 pub use model::{Contents, ModelBackend, ModelStore};
@@ -46,6 +46,7 @@ macro_rules! state_backend {
             unchanged_is_free
             the_first_stays
             what_is_taken_is_gone
+            new_is_new
             is_exact
             is_exact_under_rescaling
             genesis_is_empty

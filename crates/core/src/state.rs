@@ -9,7 +9,7 @@ use crate::key_group::KeyGroupRange;
 use crate::verify::{Verification, verify_by_reading};
 use arrow::array::{Array, AsArray, BinaryArray, BooleanArray};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::filter;
+use arrow::compute::{concat, filter};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -154,6 +154,8 @@ pub struct StoreSize {
 /// 7. *First comes, first stays.* `put_absent` writes the first value of each key that has none,
 ///    and changes no other.
 /// 8. *Taken is gone.* `take_many` returns what `get_many` would and removes it.
+/// 9. *New is new.* If `get_new_many` returns anything, it is what `get_many` would for keys that
+///    the opened version does not have, whatever was written and removed since, and null for others.
 #[async_trait]
 pub trait StateStore: Send {
     /// The version this handle was opened at.
@@ -175,6 +177,29 @@ pub trait StateStore: Send {
 
     /// The first `limit` entries of `range`. Fewer than `limit` means that there are no more.
     fn scan(&self, range: &KeyRange, limit: usize) -> Result<Entries>;
+
+    /// The first `limit` entries of `ranges`, which are in order and do not overlap, as
+    /// [`Self::scan`] of each in turn would give them. A store that can do so at once should.
+    fn scan_ranges(&self, ranges: &[KeyRange], limit: usize) -> Result<Entries> {
+        let (mut keys, mut values, mut left) = (Vec::new(), Vec::new(), limit);
+        for range in ranges {
+            if left == 0 {
+                break;
+            }
+            let entries = self.scan(range, left)?;
+            left -= entries.keys.len();
+            keys.push(entries.keys);
+            values.push(entries.values);
+        }
+        let join = |parts: &[BinaryArray]| -> Result<BinaryArray> {
+            let parts: Vec<&dyn Array> = parts.iter().map(|part| part as &dyn Array).collect();
+            match parts.as_slice() {
+                [] => Ok(BinaryArray::new_null(0)),
+                parts => Ok(concat(parts)?.as_binary().clone()),
+            }
+        };
+        Ok(Entries { keys: join(&keys)?, values: join(&values)? })
+    }
 
     /// The last `limit` entries of `range`, the last one first. Fewer than `limit` means that there
     /// are no more. A store that can begin at the end should.
@@ -201,6 +226,14 @@ pub trait StateStore: Send {
         let (keys, values) = (filter(keys, &mask)?, filter(values, &mask)?);
         self.put_many(keys.as_binary(), values.as_binary())?;
         Ok(absent)
+    }
+
+    /// The values of those of `keys` that have one now and had none in the version that was opened;
+    /// null for all others. `None` from a store that does not keep its writes apart. One that is
+    /// local should: operators then may write the rows of a batch as they come.
+    fn get_new_many(&self, keys: &BinaryArray) -> Result<Option<BinaryArray>> {
+        let _ = keys;
+        Ok(None)
     }
 
     /// Removes keys; absent ones are fine.

@@ -6,6 +6,7 @@
 
 pub(crate) mod accumulators;
 mod blocks;
+mod collected;
 pub(crate) mod groups;
 mod inspect;
 mod keys;
@@ -58,6 +59,8 @@ struct Config {
     meaning: BTreeMap<String, String>,
     input: SchemaRef,
     output: SchemaRef,
+    /// State keys and the state columns of each aggregate.
+    stored: SchemaRef,
 }
 
 impl Config {
@@ -98,7 +101,10 @@ impl Aggregation {
         // A stored group may have had no rows that count, so results may be null.
         let result = |a: &Aggregate| Arc::new(Field::clone(&a.field()).with_nullable(true));
         let output = schema(aggregates.iter().map(|a| -> FieldRef { result(a) }).collect());
-        let config = Config { groups, aggregates, event_time, meaning, input, output };
+        let key: FieldRef = Arc::new(Field::new("key", DataType::Binary, false));
+        let states = aggregates.iter().flat_map(|a| a.state.iter().cloned());
+        let stored = Arc::new(Schema::new(std::iter::once(key).chain(states).collect::<Vec<_>>()));
+        let config = Config { groups, aggregates, event_time, meaning, input, output, stored };
         config.keys(KeyGroupCount::DEFAULT)?;
         config.value_codec()?;
         Ok(Self { config: Arc::new(config) })

@@ -25,6 +25,9 @@ const AT_MASK: u32 = (1 << AT_BITS) - 1;
 /// The most blocks: the other bits of a place.
 const BLOCKS_MAX: usize = 1 << (u32::BITS - AT_BITS);
 
+/// Most records are not larger.
+const SMALL: usize = 128;
+
 const SHORT_HEADER: usize = 4;
 const LONG_HEADER: usize = 16;
 const LONG: u8 = 4;
@@ -159,12 +162,20 @@ impl Arena {
         let number = self.blocks.len() - 1;
         let block = &mut self.blocks[number];
         let at = block.bytes.len();
-        let mut front = [0; LONG_HEADER];
-        header.write(&mut front);
-        block.bytes.extend_from_slice(&front[..header.length()]);
-        block.bytes.extend_from_slice(key);
-        block.bytes.extend_from_slice(bytes);
-        block.bytes.resize(at + length, 0);
+        let mut record = [0; SMALL];
+        header.write(&mut record);
+        let front = header.length();
+        if length <= SMALL {
+            // Put together where it is hot: what is written to is in no cache.
+            record[front..front + key.len()].copy_from_slice(key);
+            record[front + key.len()..][..bytes.len()].copy_from_slice(bytes);
+            block.bytes.extend_from_slice(&record[..length]);
+        } else {
+            block.bytes.extend_from_slice(&record[..front]);
+            block.bytes.extend_from_slice(key);
+            block.bytes.extend_from_slice(bytes);
+            block.bytes.resize(at + length, 0);
+        }
         block.live += length;
         self.live += length;
         ((number as u32) << AT_BITS) | (at / UNIT) as u32

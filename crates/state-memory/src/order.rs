@@ -99,7 +99,9 @@ fn sort(ids: &mut [u32], keys: &impl Keys) {
     if ids.len() < 2 {
         return;
     }
-    let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(ids.len() + 1));
+    let usual = keys.key(ids[0]).map_or(0, <[u8]>::len);
+    let mut bytes = Vec::with_capacity(usual * ids.len());
+    let mut ends = Vec::with_capacity(ids.len() + 1);
     ends.push(0);
     for id in ids.iter() {
         bytes.extend_from_slice(keys.key(*id).unwrap_or_default());
@@ -144,11 +146,12 @@ impl Order {
 
     /// Puts what was added into the buckets. Neighbours mostly belong in one.
     fn settle(&mut self, keys: &impl Keys) {
-        let (mut run, mut ids) = (None, Vec::new());
+        let (mut run, mut ids): (Option<Prefix>, _) = (None, Vec::new());
         for id in keys.added_since(self.end) {
             let Some(key) = keys.key(id) else { continue };
-            let prefix = CUT.prefix(key);
-            if let Some(last) = run.replace(prefix).filter(|last| *last != prefix) {
+            if run.is_none_or(|run| !run.begins(key, CUT))
+                && let Some(last) = run.replace(CUT.prefix(key))
+            {
                 self.add(last, &ids);
                 ids.clear();
             }

@@ -68,6 +68,31 @@ impl Overlay {
         found
     }
 
+    /// The values of keys that were written and are not in the version, in their order.
+    pub(crate) fn get_new_many<'a>(
+        &'a self,
+        base: &Table,
+        keys: &BinaryArray,
+    ) -> Vec<Option<&'a [u8]>> {
+        let mut found = vec![None; keys.len()];
+        for run in Runs::of(keys, [base, &self.changes]).iter() {
+            let first = keys.value(run[0].at as usize);
+            let Some(over) = self.changes.segment_of(first) else { continue };
+            for &Row { at, hash } in run {
+                let key = keys.value(at as usize);
+                let Some(id) = over.find(hash, key).filter(|id| over.mark(*id) == Mark::Plain)
+                else {
+                    continue;
+                };
+                // What was removed by range is hidden without a mark.
+                if !self.is_gone(key) || base.find(hash, key).is_none() {
+                    found[at as usize] = over.value(id);
+                }
+            }
+        }
+        found
+    }
+
     fn is_gone(&self, key: &[u8]) -> bool {
         !self.gone.is_empty() && self.gone.contains(key)
     }
@@ -112,18 +137,23 @@ impl Overlay {
         values: &BinaryArray,
     ) -> Vec<bool> {
         let mut written = vec![false; keys.len()];
+        let mut is_below = Vec::new();
         for run in Runs::of(keys, [base, &self.changes]).iter() {
             let first = keys.value(run[0].at as usize);
             let (below, gone) = (base.segment_of(first), &self.gone);
+            // All of a run before the writes: lookups that wait for memory then do so together.
+            is_below.clear();
+            is_below.extend(run.iter().map(|&Row { at, hash }| {
+                let key = keys.value(at as usize);
+                let shown = below.filter(|_| gone.is_empty() || !gone.contains(key));
+                shown.is_some_and(|below| below.find(hash, key).is_some())
+            }));
             let mut added = 0;
             self.changes.change(first, |over| {
                 over.reserve(run.len(), record_bytes(run, keys, values));
-                for &Row { at, hash } in run {
+                for (&Row { at, hash }, is_below) in run.iter().zip(&is_below) {
                     let (key, value) = (keys.value(at as usize), values.value(at as usize));
-                    let absent = over.put_absent(hash, key, value, || {
-                        let shown = below.filter(|_| gone.is_empty() || !gone.contains(key));
-                        shown.is_some_and(|below| below.find(hash, key).is_some())
-                    });
+                    let absent = over.put_absent(hash, key, value, *is_below);
                     added += u64::from(absent);
                     written[at as usize] = absent;
                 }

@@ -55,6 +55,12 @@ impl Prefix {
         &self.bytes[..usize::from(self.length)]
     }
 
+    /// Whether it is that of `key`.
+    pub(crate) fn begins(&self, key: &[u8], cut: Cut) -> bool {
+        let bytes = self.as_bytes();
+        key.starts_with(bytes) && bytes.len() == key.len().min(cut.bytes(key))
+    }
+
     /// Whether it may have a time in it.
     pub(crate) fn has_time(&self) -> bool {
         usize::from(self.length) == PREFIX_BYTES

@@ -218,14 +218,14 @@ impl Segment {
         }
     }
 
-    /// Puts the value of a key that has none, here or in what `is_below` looks into; says whether
-    /// it did.
+    /// Puts the value of a key that has none here, and whose value below, if there is one, is not
+    /// removed; says whether it did.
     pub(crate) fn put_absent(
         &mut self,
         hash: Hash,
         key: &[u8],
         value: &[u8],
-        is_below: impl FnOnce() -> bool,
+        is_below: bool,
     ) -> bool {
         let records = &self.records;
         let same = |slot: &Slot| slot.hash == hash.0 && records.key(slot.id) == Some(key);
@@ -239,12 +239,11 @@ impl Segment {
                 is_gone
             }
             IndexEntry::Vacant(slot) => {
-                let is_new = !is_below();
-                if is_new {
+                if !is_below {
                     let id = self.records.append(State::Live, key, Some(value));
                     slot.insert(Slot { hash: hash.0, id });
                 }
-                is_new
+                !is_below
             }
         }
     }

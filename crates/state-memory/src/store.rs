@@ -97,6 +97,15 @@ impl MemoryStore {
     }
 }
 
+fn column(values: &[Option<&[u8]>]) -> Result<BinaryArray> {
+    let bytes = values.iter().flatten().map(|value| value.len()).sum();
+    let mut column = Column::new(values.len(), bytes);
+    for value in values {
+        column.push(*value)?;
+    }
+    Ok(column.finish())
+}
+
 #[async_trait]
 impl StateStore for MemoryStore {
     fn base(&self) -> StateVersion {
@@ -117,24 +126,26 @@ impl StateStore for MemoryStore {
 
     fn get_many(&self, keys: &BinaryArray) -> Result<BinaryArray> {
         assert_eq!(keys.null_count(), 0, "a state key is not null");
-        let values = self.overlay.get_many(&self.base, keys);
-        let bytes = values.iter().flatten().map(|value| value.len()).sum();
-        let mut found = Column::new(keys.len(), bytes);
-        for value in values {
-            found.push(value)?;
-        }
-        Ok(found.finish())
+        column(&self.overlay.get_many(&self.base, keys))
     }
 
     fn scan(&self, range: &KeyRange, limit: usize) -> Result<Entries> {
+        self.scan_ranges(std::slice::from_ref(range), limit)
+    }
+
+    fn scan_ranges(&self, ranges: &[KeyRange], limit: usize) -> Result<Entries> {
         let (mut keys, mut values) = (Column::new(0, 0), Column::new(0, 0));
-        let mut full = Ok(());
-        let range = range.within(self.groups);
-        self.overlay.scan(&self.base, &range, limit, |key, value| {
-            if full.is_ok() {
-                full = keys.push(Some(key)).and_then(|()| values.push(Some(value)));
-            }
-        });
+        let (mut left, mut full) = (limit, Ok(()));
+        for range in ranges.iter().map(|range| range.within(self.groups)) {
+            let mut found = 0;
+            self.overlay.scan(&self.base, &range, left, |key, value| {
+                found += 1;
+                if full.is_ok() {
+                    full = keys.push(Some(key)).and_then(|()| values.push(Some(value)));
+                }
+            });
+            left -= found;
+        }
         full?;
         Ok(Entries { keys: keys.finish(), values: values.finish() })
     }
@@ -154,6 +165,10 @@ impl StateStore for MemoryStore {
         let written = self.overlay.put_absent(&self.base, keys, values);
         self.take()?;
         Ok(BooleanBuffer::from(written))
+    }
+
+    fn get_new_many(&self, keys: &BinaryArray) -> Result<Option<BinaryArray>> {
+        column(&self.overlay.get_new_many(&self.base, keys)).map(Some)
     }
 
     fn delete_many(&mut self, keys: &BinaryArray) -> Result<()> {

@@ -20,7 +20,8 @@ pub struct TestStore {
     written: BTreeSet<Vec<u8>>,
     keys: BTreeSet<Vec<u8>>,
     ranges: Vec<KeyRange>,
-    local: bool,
+    /// The keys that were there when it was opened, of a local store.
+    local: Option<BTreeSet<Vec<u8>>>,
 }
 
 impl TestStore {
@@ -33,13 +34,14 @@ impl TestStore {
             written: BTreeSet::new(),
             keys: BTreeSet::new(),
             ranges: Vec::new(),
-            local: false,
+            local: None,
         }
     }
 
     /// The same as a store that is local: everything may be read at once.
     pub fn open_local(contents: &Contents, groups: KeyGroupRange) -> Self {
-        Self { local: true, ..Self::open(contents, groups) }
+        let store = Self::open(contents, groups);
+        Self { local: Some(store.contents.keys().cloned().collect()), ..store }
     }
 
     /// What it holds now.
@@ -63,7 +65,7 @@ impl TestStore {
     }
 
     fn may_read(&self, key: &[u8]) -> bool {
-        self.local
+        self.local.is_some()
             || self.written.contains(key)
             || self.keys.contains(key)
             || self.ranges.iter().any(|range| range.contains(key))
@@ -99,7 +101,7 @@ impl StateStore for TestStore {
     }
 
     fn is_local(&self) -> bool {
-        self.local
+        self.local.is_some()
     }
 
     async fn prefetch(&mut self, what: &Prefetch) -> Result<()> {
@@ -139,6 +141,12 @@ impl StateStore for TestStore {
             self.contents.insert(key.to_vec(), value.to_vec());
         }
         Ok(())
+    }
+
+    fn get_new_many(&self, keys: &BinaryArray) -> Result<Option<BinaryArray>> {
+        let Some(had) = &self.local else { return Ok(None) };
+        let new = |key: Option<&[u8]>| self.contents.get(key.filter(|key| !had.contains(*key))?);
+        Ok(Some(keys.iter().map(|key| new(key).map(Vec::as_slice)).collect()))
     }
 
     fn delete_many(&mut self, keys: &BinaryArray) -> Result<()> {

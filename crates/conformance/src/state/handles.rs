@@ -45,7 +45,8 @@ pub fn reads_its_writes(make: Make<'_>) {
 }
 
 /// Law 2 of the store: a scan yields the keys of its range in order, each once, never more than
-/// its limit, and less only at the end; a scan from the end yields the last ones.
+/// its limit, and less only at the end, also over several ranges; a scan from the end yields the
+/// last ones.
 ///
 /// # Panics
 ///
@@ -68,6 +69,12 @@ pub fn scans_in_order(make: Make<'_>) {
                         model.iter().filter(|(k, _)| !range.is_empty() && range.contains(k));
                     let expected: Vec<_> = inside.map(|(k, v)| (k.clone(), v.clone())).collect();
                     assert_eq!(found, expected, "of {range:?} in pages of {page}");
+                    let cut = cut(range, expected.get(expected.len() / 2).map(|(key, _)| key));
+                    let found = store.scan_ranges(&cut, *page).expect("scanning ranges");
+                    let found = found.keys.iter().flatten().zip(found.values.iter().flatten());
+                    let found: Vec<_> = found.map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
+                    let first: Vec<_> = expected.iter().take(*page).cloned().collect();
+                    assert_eq!(found, first, "the first {page} of {cut:?}");
                     let back = store.scan_back(range, *page).expect("scanning from the end");
                     let back = back.keys.iter().flatten().zip(back.values.iter().flatten());
                     let back: Vec<_> = back.map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
@@ -82,6 +89,13 @@ pub fn scans_in_order(make: Make<'_>) {
             });
         },
     );
+}
+
+/// A range in two parts.
+fn cut(range: &KeyRange, at: Option<&Vec<u8>>) -> Vec<KeyRange> {
+    let Some(at) = at else { return vec![range.clone()] };
+    let first = KeyRange { start: range.start.clone(), end: at.clone() };
+    vec![first, KeyRange { start: at.clone(), end: range.end.clone() }]
 }
 
 /// Law 3 of the store: dropping it has no effect that anyone can see.
@@ -225,6 +239,32 @@ pub fn the_first_stays(make: Make<'_>) {
             }
             assert_eq!(contents(store.as_ref()).expect("reading"), model);
             assert_eq!(store.size().rows, model.len() as u64, "rows after writing");
+        });
+    });
+}
+
+/// Law 9 of the store: `get_new_many` returns the values of keys that the opened version has not.
+///
+/// # Panics
+///
+/// If the law does not hold.
+pub fn new_is_new(make: Make<'_>) {
+    for_all(48, (writes(), writes(), vec(keys(), 0..8)), |(first, second, asked)| {
+        block_on(async {
+            let backend = make(Disk::new().process().store());
+            let base = step(backend.as_ref(), &Version::genesis(), &[], &first).await;
+            let base = base.expect("a first version");
+            let mut store = open(backend.as_ref(), ALL, &base).await.expect("a store");
+            let mut model = base.contents.clone();
+            play(store.as_mut(), &mut model, &second).expect("writing");
+            let asked = column(asked.iter().chain(base.contents.keys()).chain(model.keys()));
+            store.prefetch(&Prefetch::Keys(asked.clone())).await.expect("keys");
+            let Some(found) = store.get_new_many(&asked).expect("looking") else { return };
+            for (key, value) in asked.iter().flatten().zip(&found) {
+                let is_new = !base.contents.contains_key(key);
+                let expected = model.get(key).filter(|_| is_new);
+                assert_eq!(value, expected.map(Vec::as_slice), "of {key:?}");
+            }
         });
     });
 }

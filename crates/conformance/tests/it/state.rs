@@ -60,6 +60,11 @@ fn what_is_taken_is_gone_catches() {
 }
 
 #[test]
+fn new_is_new_catches() {
+    assert_caught(laws::new_is_new, Fault::TakesAllForNew);
+}
+
+#[test]
 fn is_exact_catches() {
     for fault in [Fault::OpensNewest, Fault::Resurrects] {
         assert_caught(laws::is_exact, fault);

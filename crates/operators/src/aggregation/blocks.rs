@@ -2,8 +2,8 @@
 //!
 //! Some accumulators merge what they are given in one call differently from the same rows in two
 //! calls: sketches do, in their last bits. Blocks of a fixed number of rows make that the same for
-//! every cut. They are also larger than what an exchange delivers, and cost per call is paid less
-//! often.
+//! every cut. They are also larger than what an exchange delivers: cost per call is paid less often,
+//! and a store that puts keys in an order of its own has many for each place.
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::concat;
@@ -11,7 +11,7 @@ use fluvial_core::Result;
 use std::collections::VecDeque;
 
 /// Rows of every block but the last. Small in tests, so that these see many blocks.
-const BLOCK_ROWS: usize = if cfg!(test) { 7 } else { 32_768 };
+const BLOCK_ROWS: usize = if cfg!(test) { 7 } else { 131_072 };
 
 /// Rows that wait for a block to be full.
 #[derive(Debug, Default)]

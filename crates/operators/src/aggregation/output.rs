@@ -4,8 +4,7 @@ use super::Config;
 use super::accumulators::Accumulators;
 use super::run::Codecs;
 use crate::event_time::EventTimeKey;
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch};
-use arrow::compute::concat;
+use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch};
 use fluvial_core::{BatchInfo, Entries, KeyRange, OutputMode, Result, StateStore};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -85,7 +84,7 @@ impl Output {
                 if let Some(last) = last_key(&entries) {
                     *range = range.after(last);
                 }
-                Piece { rows: evaluate_entries(config, codecs, &[entries])?, removed: 0 }
+                Piece { rows: evaluate_entries(config, codecs, &entries)?, removed: 0 }
             }
         };
         if piece.rows.is_none() {
@@ -107,50 +106,39 @@ fn take_expired(
     limit: usize,
     state: &mut dyn StateStore,
 ) -> Result<Piece> {
-    let (mut found, mut rows, mut removed) = (Vec::new(), 0, 0);
-    while rows < limit
-        && let Some(range) = ranges.front_mut()
+    let entries = state.scan_ranges(ranges.make_contiguous(), limit)?;
+    let last = last_key(&entries).filter(|_| entries.keys.len() == limit);
+    let (mut read, mut rest) = (Vec::new(), None);
+    while rest.is_none()
+        && let Some(range) = ranges.pop_front()
     {
-        let entries = state.scan(range, limit - rows)?;
-        let complete = entries.keys.len() < limit - rows;
-        rows += entries.keys.len();
-        if let Some(last) = last_key(&entries) {
-            let rest = range.after(last);
-            let read = match complete {
-                true => range.clone(),
-                false => KeyRange { start: range.start.clone(), end: rest.start.clone() },
-            };
-            removed += state.delete_range(&read)?;
-            *range = rest;
-            found.push(entries);
-        }
-        if complete {
-            ranges.pop_front();
-        }
+        read.push(match last.filter(|last| range.contains(last)) {
+            None => range,
+            Some(last) => {
+                let after = range.after(last);
+                let end = after.start.clone();
+                rest = Some(after);
+                KeyRange { start: range.start, end }
+            }
+        });
     }
-    Ok(Piece { rows: evaluate_entries(config, codecs, &found)?, removed })
+    if let Some(rest) = rest {
+        ranges.push_front(rest);
+    }
+    let removed = state.delete_ranges(&read)?;
+    Ok(Piece { rows: evaluate_entries(config, codecs, &entries)?, removed })
 }
 
 /// The output rows of stored groups; `None` if there are none.
 fn evaluate_entries(
     config: &Config,
     codecs: &Codecs,
-    found: &[Entries],
+    entries: &Entries,
 ) -> Result<Option<RecordBatch>> {
-    let join = |arrays: Vec<&dyn Array>| concat(&arrays);
-    let (keys, values) = match found {
-        [] => return Ok(None),
-        [one] => (one.keys.clone(), one.values.clone()),
-        many => {
-            let keys = join(many.iter().map(|e| &e.keys as &dyn Array).collect())?;
-            let values = join(many.iter().map(|e| &e.values as &dyn Array).collect())?;
-            (keys.as_binary::<i32>().clone(), values.as_binary::<i32>().clone())
-        }
-    };
-    if keys.is_empty() {
+    if entries.keys.is_empty() {
         return Ok(None);
     }
-    evaluate(config, codecs, &keys, &codecs.values.decode(&values)?).map(Some)
+    evaluate(config, codecs, &entries.keys, &codecs.values.decode(&entries.values)?).map(Some)
 }
 
 /// The output rows of groups, given their states.

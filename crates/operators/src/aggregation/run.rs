@@ -1,15 +1,14 @@
 //! One batch of an aggregation on one partition: from rows to state.
 
 use super::Config;
-use super::accumulators::{Accumulators, States};
 use super::blocks::{Block, Blocks};
-use super::groups::Groups;
+use super::collected::Collected;
 use super::keys::GroupKeys;
 use super::output::{Output, Touched, expired_ranges};
 use crate::event_time::late_watermark;
 use crate::late_gate::LateGate;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch};
-use arrow::compute::{filter, is_not_null};
+use arrow::compute::filter;
 use fluvial_core::{
     BatchInfo, Error, KeyRange, LateBatch, OperatorCounts, OperatorRun, OutputMode, Prefetch,
     Result, StateStore,
@@ -17,7 +16,7 @@ use fluvial_core::{
 use fluvial_state::ValueCodec;
 use std::sync::Arc;
 
-/// Groups that are looked up to see whether groups are new.
+/// Groups of the first rows that are looked for, to see whether most are new.
 const PROBED: usize = 256;
 
 /// The codecs of one run.
@@ -32,10 +31,12 @@ pub(super) struct Run {
     codecs: Codecs,
     late: LateGate,
     blocks: Blocks,
-    groups: Groups,
-    accumulators: Accumulators,
-    /// The groups of the rows of a block: kept for its memory.
-    numbers: Vec<usize>,
+    /// Whether groups without state are written as they come; unknown before the first rows.
+    writes_new: Option<bool>,
+    /// Rows of groups that have a state: their keys and states. Together, because to look for a
+    /// few keys costs as much as to look for many.
+    known: Blocks,
+    collected: Collected,
     counts: OperatorCounts,
     output: Output,
 }
@@ -48,9 +49,9 @@ impl Run {
             codecs: Codecs { keys: config.keys(info.key_groups)?, values: config.value_codec()? },
             late: LateGate::new(late_watermark(info.mode, info.late), info.late_rows),
             blocks: Blocks::default(),
-            groups: Groups::default(),
-            accumulators: Accumulators::new(&config.aggregates)?,
-            numbers: Vec::new(),
+            writes_new: None,
+            known: Blocks::default(),
+            collected: Collected::new(&config.aggregates)?,
             counts: OperatorCounts::default(),
             output: Output::Nothing,
         })
@@ -62,81 +63,69 @@ impl Run {
         self.late.on_time(0, rows, self.config.event_time.column(), &mut self.counts.rows)
     }
 
-    fn merge(&mut self, block: &Block) -> Result<()> {
+    /// Takes a block in: new groups go into the state where they can, all others wait.
+    fn merge(&mut self, block: &Block, state: &mut dyn StateStore) -> Result<()> {
         let (keys, states) = block.columns.split_at(self.config.groups.len());
         let keys = self.codecs.keys.encode(keys, block.rows)?;
-        self.numbers.clear();
-        self.groups.intern(&keys, &mut self.numbers)?;
-        self.counts.rows.kept += self.numbers.len() as u64;
-        self.accumulators.merge(states, &self.numbers, self.groups.len())
+        self.counts.rows.kept += block.rows as u64;
+        let writes_new = match self.writes_new {
+            Some(known) => known,
+            None => *self.writes_new.insert(self.should_write_new(&keys, state)?),
+        };
+        if !writes_new {
+            return self.collected.add(&keys, states);
+        }
+        let values = self.codecs.values.encode(states, block.rows)?;
+        let written = state.put_absent(&keys, &values)?;
+        let count = written.count_set_bits();
+        self.counts.rows_updated += count as u64;
+        if count == block.rows {
+            return Ok(());
+        }
+        let rest = BooleanArray::new(!&written, None);
+        let keys: ArrayRef = Arc::new(keys);
+        let columns = std::iter::once(&keys).chain(states).map(|column| filter(column, &rest));
+        let columns = columns.collect::<Result<_, _>>()?;
+        self.known.push(RecordBatch::try_new(Arc::clone(&self.config.stored), columns)?);
+        while let Some(block) = self.known.next_full()? {
+            self.add_known(&block, state)?;
+        }
+        Ok(())
     }
 
-    /// Stores what the batch added to the touched groups, over what is stored of them.
-    fn write(&mut self, state: &mut dyn StateStore) -> Result<Touched> {
-        let total = self.groups.len();
-        let keys = std::mem::take(&mut self.groups).into_keys();
-        let empty = Accumulators::new(&self.config.aggregates)?;
-        let mut accumulators = std::mem::replace(&mut self.accumulators, empty);
-        let new = self.info.mode == OutputMode::Append && are_new(&keys, state)?;
-        if !new {
-            accumulators.merge_older(&self.older(&keys, state)?, total)?;
+    fn add_known(&mut self, block: &Block, state: &dyn StateStore) -> Result<()> {
+        let (keys, states) = block.columns.split_at(1);
+        self.collected.add_known(keys[0].as_binary(), states, &self.codecs.values, state)
+    }
+
+    /// Whether groups that have no state should be written as they come: in append mode most come
+    /// once. The others modes ask for all groups that a batch touched, or have few.
+    fn should_write_new(&self, keys: &BinaryArray, state: &dyn StateStore) -> Result<bool> {
+        let some = keys.slice(0, keys.len().min(PROBED));
+        if self.info.mode != OutputMode::Append || !state.is_local() {
+            return Ok(false);
         }
-        let states = accumulators.into_states()?;
+        if state.get_new_many(&some.slice(0, 0))?.is_none() {
+            return Ok(false);
+        }
+        Ok(state.get_many(&some)?.null_count() > some.len() / 2)
+    }
+
+    /// Stores what the batch added to the groups that wait, over what is stored of them.
+    fn write(&mut self, state: &mut dyn StateStore) -> Result<Touched> {
+        let empty = Collected::new(&self.config.aggregates)?;
+        let collected = std::mem::replace(&mut self.collected, empty);
+        let (keys, states, new) = collected.over_stored(&self.codecs.values, state)?;
         let mut first = 0;
         for chunk in &keys {
             let columns: Vec<ArrayRef> =
                 states.iter().map(|column| column.slice(first, chunk.len())).collect();
             let values = self.codecs.values.encode(&columns, chunk.len())?;
-            match new {
-                true => self.write_new(chunk, &columns, &values, state)?,
-                false => state.put_many(chunk, &values)?,
-            }
+            state.put_many(chunk, &values)?;
             first += chunk.len();
         }
-        self.counts.rows_updated += total as u64;
+        self.counts.rows_updated += new as u64;
         Ok(Touched::new(keys, states))
-    }
-
-    /// The stored states of groups.
-    fn older(&self, keys: &[BinaryArray], state: &dyn StateStore) -> Result<Vec<States>> {
-        let mut older = Vec::new();
-        let mut first = 0;
-        for chunk in keys {
-            let found = state.get_many(chunk)?;
-            if found.null_count() < found.len() {
-                let groups = (0..found.len()).filter(|&i| found.is_valid(i)).map(|i| first + i);
-                let present = filter(&found, &is_not_null(&found)?)?;
-                let columns = self.codecs.values.decode(present.as_binary())?;
-                older.push(States { columns, groups: groups.collect() });
-            }
-            first += chunk.len();
-        }
-        Ok(older)
-    }
-
-    /// Stores groups that are new, but for a few: to look and to write is one.
-    fn write_new(
-        &self,
-        keys: &BinaryArray,
-        newer: &[ArrayRef],
-        values: &BinaryArray,
-        state: &mut dyn StateStore,
-    ) -> Result<()> {
-        let written = state.put_absent(keys, values)?;
-        let known = BooleanArray::new(!&written, None);
-        let count = known.true_count();
-        if count == 0 {
-            return Ok(());
-        }
-        let keys = filter(keys, &known)?;
-        let newer: Vec<ArrayRef> =
-            newer.iter().map(|column| filter(column, &known)).collect::<Result<_, _>>()?;
-        let older = self.codecs.values.decode(&state.get_many(keys.as_binary())?)?;
-        let groups: Vec<usize> = (0..count).collect();
-        let mut both = Accumulators::new(&self.config.aggregates)?;
-        both.merge(&older, &groups, count)?;
-        both.merge(&newer, &groups, count)?;
-        state.put_many(keys.as_binary(), &self.codecs.values.encode(&both.into_states()?, count)?)
     }
 
     fn note_size(&mut self, state: &dyn StateStore) {
@@ -146,16 +135,8 @@ impl Run {
     }
 }
 
-/// Whether most groups seem to have no stored state.
-fn are_new(keys: &[BinaryArray], state: &dyn StateStore) -> Result<bool> {
-    let Some(first) = keys.first() else { return Ok(true) };
-    let some = first.slice(0, first.len().min(PROBED));
-    let found = state.get_many(&some)?;
-    Ok(found.null_count() > some.len() / 2)
-}
-
 impl OperatorRun for Run {
-    fn push(&mut self, port: usize, rows: RecordBatch, _: &mut dyn StateStore) -> Result<()> {
+    fn push(&mut self, port: usize, rows: RecordBatch, state: &mut dyn StateStore) -> Result<()> {
         if port != 0 || rows.num_columns() != self.config.input.fields().len() {
             return Err(Error::invalid(format!(
                 "an aggregation takes {} columns at port 0, not {} at port {port}",
@@ -166,13 +147,13 @@ impl OperatorRun for Run {
         let rows = self.on_time(rows)?;
         self.blocks.push(rows);
         while let Some(block) = self.blocks.next_full()? {
-            self.merge(&block)?;
+            self.merge(&block, state)?;
         }
         Ok(())
     }
 
     fn prefetch(&self) -> Result<Prefetch> {
-        let mut all: Vec<Prefetch> = self.groups.keys().map(Prefetch::Keys).collect();
+        let mut all: Vec<Prefetch> = self.collected.keys().map(Prefetch::Keys).collect();
         for rows in self.blocks.waiting() {
             let keys = &rows.columns()[..self.config.groups.len()];
             all.push(Prefetch::Keys(self.codecs.keys.encode(keys, rows.num_rows())?));
@@ -188,9 +169,12 @@ impl OperatorRun for Run {
 
     fn finish_input(&mut self, state: &mut dyn StateStore) -> Result<()> {
         if let Some(block) = self.blocks.rest()? {
-            self.merge(&block)?;
+            self.merge(&block, state)?;
         }
-        let touched = if self.groups.len() > 0 { Some(self.write(state)?) } else { None };
+        if let Some(block) = self.known.rest()? {
+            self.add_known(&block, state)?;
+        }
+        let touched = if !self.collected.is_empty() { Some(self.write(state)?) } else { None };
         let expired = expired_ranges(&self.config, &self.codecs, &self.info);
         self.output = match (self.info.mode, touched) {
             (OutputMode::Append, _) => Output::Expired(expired.into()),

@@ -31,6 +31,7 @@ pub(crate) enum Fault {
     AlwaysWrites,
     LastStays,
     TakesNothing,
+    TakesAllForNew,
     OpensNewest,
     Resurrects,
     OpensOnePart,
@@ -343,6 +344,15 @@ impl StateStore for Broken {
             }
             _ => inner.put_absent(keys, values),
         }
+    }
+
+    fn get_new_many(&self, keys: &BinaryArray) -> Result<Option<BinaryArray>> {
+        let found = self.inner.lock().unwrap().get_many(keys)?;
+        let is_new =
+            |key: &[u8]| self.fault == Fault::TakesAllForNew || !self.before.contains_key(key);
+        let new =
+            keys.iter().zip(&found).map(|(key, value)| value.filter(|_| is_new(key.unwrap())));
+        Ok(Some(new.collect()))
     }
 
     fn take_many(&mut self, keys: &BinaryArray) -> Result<BinaryArray> {

@@ -68,10 +68,14 @@ fn time_type() -> DataType {
 }
 
 pub(super) fn group_by_window(minutes: i64) -> Aggregation {
+    windowed(minutes, count_and_sum())
+}
+
+pub(super) fn windowed(minutes: i64, aggregates: Vec<Arc<AggregateFunctionExpr>>) -> Aggregation {
     let spec = WindowSpec::parse(&format!("{minutes} minutes"), None, None).unwrap();
     let window = Arc::new(Field::new("window", window_type(Some("UTC".into())), true));
     let groups: Vec<FieldRef> = vec![window, key()];
-    Aggregation::new(groups, count_and_sum(), EventTimeKey::Window(0), spec.meaning()).unwrap()
+    Aggregation::new(groups, aggregates, EventTimeKey::Window(0), spec.meaning()).unwrap()
 }
 
 pub(super) fn group_by_time() -> Aggregation {
@@ -132,7 +136,7 @@ pub(super) fn partial(
 }
 
 /// What came of a batch; rows are sorted, windows are shown in minutes.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Outcome {
     pub(super) rows: Vec<String>,
     pub(super) counts: OperatorCounts,
@@ -206,9 +210,24 @@ impl Query {
         shown(&self.aggregation, &StateView::Entries, &self.contents)
     }
 
+    /// Runs a batch on a store that is local, and on one that is not: nothing may differ.
     fn push(&mut self, batch: RecordBatch, late: Option<i64>, evict: Option<i64>) -> Outcome {
         let info = info(self.mode, late, evict);
-        let mut store = TestStore::open(&self.contents, info.groups);
+        let local = TestStore::open_local(&self.contents, info.groups);
+        let (local, contents) = self.play(local, batch.clone(), info);
+        let lazy = TestStore::open(&self.contents, info.groups);
+        let (lazy, lazy_contents) = self.play(lazy, batch, info);
+        assert_eq!((&local, &contents), (&lazy, &lazy_contents), "local and not");
+        self.contents = contents;
+        lazy
+    }
+
+    fn play(
+        &self,
+        mut store: TestStore,
+        batch: RecordBatch,
+        info: BatchInfo,
+    ) -> (Outcome, Contents) {
         let mut run = self.aggregation.start(info).unwrap();
         run.push(0, batch, &mut store).unwrap();
         assert!(run.drain(&mut store).unwrap().is_none(), "nothing is final before all input");
@@ -221,9 +240,9 @@ impl Query {
         }
         rows.sort();
         let counts = run.counts();
-        self.contents = store.into_contents();
-        assert_eq!(counts.rows_total, self.contents.len() as u64);
-        Outcome { rows, counts }
+        let contents = store.into_contents();
+        assert_eq!(counts.rows_total, contents.len() as u64);
+        (Outcome { rows, counts }, contents)
     }
 }
 

@@ -1,11 +1,13 @@
 //! The kit's laws on aggregations of several kinds.
 
-use super::harness::{aggregate, count_and_sum, partial};
+use super::harness::{Query, aggregate, count_and_sum, partial, windowed};
 use super::*;
 use crate::{WindowSpec, window_type};
 use arrow::array::{Int64Array, RecordBatch, TimestampMicrosecondArray};
 use fluvial_conformance::operator::{self as kit, Event, Subject};
 use fluvial_core::{EventDuration, KeyGroup};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 /// Groups by ten-second windows and key, or by key alone.
 struct Case {
@@ -94,6 +96,26 @@ fn sketches() -> Box<dyn Subject> {
 fn sketches_are_deterministic() {
     kit::is_deterministic(&sketches);
     kit::is_chunk_invariant(&sketches);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// [`Query`] compares a store that is local, where new groups are written as they come, with
+    /// one where all wait. Sums of numbers this large show in which order they were added.
+    #[test]
+    fn groups_that_do_not_wait_are_the_same(
+        batches in vec(vec((0usize..4, 0i64..30, 0i64..i64::MAX), 0..40), 1..6),
+    ) {
+        let mut query = Query::new(windowed(1, ordered()), OutputMode::Append);
+        for (at, batch) in (0i64..).zip(&batches) {
+            let row = |&(key, minute, value): &(usize, i64, i64)| -> Row {
+                (Some(["a", "b", "c", "d"][key]), Some(minute as f64 / 10.0), Some(value))
+            };
+            let rows: Vec<Row> = batch.iter().map(row).collect();
+            query.run(&rows, None, Some(at / 3));
+        }
+    }
 }
 
 fluvial_conformance::operator!(
