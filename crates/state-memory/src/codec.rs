@@ -3,13 +3,15 @@
 //! ```text
 //! body    = #ranges (range)* #parts (part)*
 //! range   = length start length end            every key of it is gone
-//! part    = length prefix #entries (entry)*    entries whose keys begin with the prefix
-//! entry   = length suffix 0                    the key is gone
-//!         | length suffix length+1 value
+//! part    = length prefix length suffix #entries (entry)*
+//!                                              entries whose keys begin and end with these
+//! entry   = length middle 0                    the key is gone
+//!         | length middle length+1 value
 //! ```
 //!
-//! A body of format 1 has its entries, with whole keys, in place of the parts. Numbers are
-//! unsigned, seven bits to a byte.
+//! Keys of one window have its end in front, and often its start at their end. A body of format 2
+//! has no suffixes; one of format 1 has its entries, with whole keys, in place of the parts. Numbers
+//! are unsigned, seven bits to a byte.
 
 use crate::frame::{Body, FrameWriter};
 use crate::segment::Hash;
@@ -97,17 +99,20 @@ fn put_part<'k>(
     count: usize,
     entries: impl Iterator<Item = (&'k [u8], Option<&'k [u8]>)> + Clone,
 ) {
-    let mut prefix = part.prefix().as_bytes();
+    let (mut prefix, mut suffix) = (part.prefix().as_bytes(), &[][..]);
     // Keys of one time have much more in common; to look at others costs more than it saves.
     if part.prefix().has_time() {
-        prefix = common_prefix(prefix, entries.clone().map(|(key, _)| key));
+        let keys = || entries.clone().map(|(key, _)| key);
+        prefix = common_prefix(prefix, keys());
+        suffix = common_suffix(keys().map(|key| &key[prefix.len()..]));
     }
     put_bytes(out.open(), prefix);
+    put_bytes(out.open(), suffix);
     put_number(out.open(), count as u64);
     let mut left = count;
     for (key, value) in entries {
         left -= 1;
-        put_bytes(out.open(), &key[prefix.len()..]);
+        put_bytes(out.open(), &key[prefix.len()..key.len() - suffix.len()]);
         put_value(out.open(), value);
         out.end_entry();
     }
@@ -123,6 +128,19 @@ fn common_prefix<'k>(least: &'k [u8], mut keys: impl Iterator<Item = &'k [u8]>) 
         }
         let same = prefix.iter().zip(key).take_while(|(a, b)| a == b).count();
         &prefix[..same]
+    })
+}
+
+/// What all keys end with.
+fn common_suffix<'k>(mut keys: impl Iterator<Item = &'k [u8]>) -> &'k [u8] {
+    let Some(first) = keys.next() else { return &[] };
+    keys.fold(first, |suffix, key| {
+        if key.ends_with(suffix) {
+            return suffix;
+        }
+        let both = suffix.iter().rev().zip(key.iter().rev());
+        let same = both.take_while(|(a, b)| a == b).count();
+        &suffix[suffix.len() - same..]
     })
 }
 
@@ -150,11 +168,13 @@ pub(crate) fn apply(
     let mut key = Vec::new();
     for _ in 0..parts {
         let prefix = if flat { &[] } else { take_bytes(&mut rest)? };
+        let suffix = if body.format < 3 { &[] } else { take_bytes(&mut rest)? };
         let entries = take_number(&mut rest)?;
         for _ in 0..entries {
             key.clear();
             key.extend_from_slice(prefix);
             key.extend_from_slice(take_bytes(&mut rest)?);
+            key.extend_from_slice(suffix);
             let value = take_value(&mut rest)?;
             let group = KeyGroup::of(&key).filter(|group| within.contains(*group));
             let group =

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::io::Read;
 
 /// Version of the bytes of frames.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 /// The oldest version that can be read.
 const OLDEST_FORMAT: u8 = 1;
 

@@ -365,7 +365,7 @@ mod tests {
     }
 
     fn body(bytes: Vec<u8>) -> Body<'static> {
-        Body { format: 2, bytes: bytes.into() }
+        Body { format: 3, bytes: bytes.into() }
     }
 
     fn written(write: impl Fn(&mut FrameWriter)) -> Vec<u8> {

@@ -187,26 +187,31 @@ fn golden_bytes() {
             put(store.as_mut(), key, value);
         }
         let one = backend.commit(vec![store.seal().unwrap()]).await.unwrap();
-        assert_eq!(one[0].token, "1-0-run@0+31:aa7195f8");
+        assert_eq!(one[0].token, "1-0-run@0+34:8af9dd73");
         assert_bytes(
             "s/count/default/1-0-run",
-            "026600 00 03 03000005 01 00 04616263 03000206 01 00 01 020003 01 00 0478797a",
+            "036600 00 03 03000005 00 01 00 04616263 03000206 00 01 00 01 020003 00 01 00 0478797a",
         );
         let mut store = open(&backend, LEFT, 1, &one).await;
         store.delete_range(&KeyRange::prefix(&[0, 3])).unwrap();
         store.delete_many(&key_column([&[0, 2, 6][..]])).unwrap();
         let two = backend.commit(vec![store.seal().unwrap()]).await.unwrap();
-        assert_eq!(two[0].token, "1-0-run@0+31:aa7195f8;2-1@0+18:eb828dff");
-        assert_bytes("s/count/default/2-1-run", "026400 01 020003 020004 01 03000206 01 00 00");
+        assert_eq!(two[0].token, "1-0-run@0+34:8af9dd73;2-1@0+19:91770f87");
+        assert_bytes("s/count/default/2-1-run", "036400 01 020003 020004 01 03000206 00 01 00 00");
     });
 }
 
 #[test]
-fn frames_of_the_first_format_are_read() {
-    let hex = "016600 00 03 03000005 04616263 03000206 01 020003 0478797a".replace(' ', "");
-    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-    let frame: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
-    assert_eq!(inspect_frame(&frame).unwrap().rows, 3);
+fn frames_of_older_formats_are_read() {
+    for hex in [
+        "016600 00 03 03000005 04616263 03000206 01 020003 0478797a",
+        "026600 00 03 03000005 01 00 04616263 03000206 01 00 01 020003 01 00 0478797a",
+    ] {
+        let hex = hex.replace(' ', "");
+        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        let frame: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+        assert_eq!(inspect_frame(&frame).unwrap().rows, 3);
+    }
 }
 
 #[test]
