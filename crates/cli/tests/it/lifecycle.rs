@@ -152,3 +152,16 @@ SELECT TIMESTAMP '2026-07-01 12:00:00Z' AS at, TIMESTAMP_NTZ '2026-07-01 12:00:0
         &["2026-07-01 14:00:00", "2026-07-01 12:00:00"]
     );
 }
+
+#[test]
+fn filters_that_are_merged_protect_each_other_on_a_stream() {
+    let script = "\
+CREATE STREAMING TABLE shares USING memory AS
+SELECT r FROM (
+  SELECT 12 / value AS r FROM STREAM rate_micro_batch(rowsPerBatch => 5) WHERE value <> 0
+) WHERE r > 3;
+SELECT r FROM shares ORDER BY r;
+";
+    let printed = printed(&Folder::with(script).run(&[]));
+    assert_eq!(table_rows(&printed), [["4.0"], ["6.0"], ["12.0"]]);
+}

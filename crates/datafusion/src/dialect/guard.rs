@@ -99,7 +99,7 @@ fn guarded_case(case: Case, schema: &DFSchema) -> Result<Expr> {
     Ok(numbers.eq(lit(1_i8)))
 }
 
-fn number(condition: Expr) -> Expr {
+pub(super) fn number(condition: Expr) -> Expr {
     Expr::Cast(Cast::new(Box::new(condition), DataType::Int8))
 }
 
@@ -123,7 +123,7 @@ fn any_may_fail(case: &Case, schema: &DFSchema) -> bool {
 
 /// Whether evaluating the expression for a row may stop the query. Overflow of sums and products
 /// does not count: guards are not written against it, and it would cost every filter.
-fn may_fail(expr: &Expr, schema: &DFSchema) -> bool {
+pub(super) fn may_fail(expr: &Expr, schema: &DFSchema) -> bool {
     let fails = |e: &Expr| {
         let Expr::ScalarFunction(call) = e else { return Ok(false) };
         if let Some(chain) = downcast::<Chain>(call) {

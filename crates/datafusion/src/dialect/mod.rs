@@ -7,7 +7,8 @@
 //! 2. [`lower_query`] and [`lower_expression`] rewrite the syntax tree: every literal gets Spark's
 //!    type, every column of a SELECT Spark's name.
 //! 3. An expression planner gives operators Spark's types and ANSI behaviour.
-//! 4. Analyzer rules do the same for expressions that were not written in SQL.
+//! 4. Analyzer rules do the same for expressions that were not written in SQL. What the optimizer
+//!    merges is put in order after it.
 //!
 //! [`plan_query`] and [`parse_expression`] do all of it. They need a session made by
 //! [`session_state_builder`] or [`configure`].
@@ -21,6 +22,7 @@ mod frames;
 mod generators;
 mod grouping_id;
 mod guard;
+mod guarded_filters;
 mod lateral_alias;
 mod like;
 mod literal;
@@ -49,6 +51,7 @@ mod within_group;
 
 pub(crate) use set_operations::is_except_all;
 
+pub(crate) use guarded_filters::guard_filters;
 pub use lower::{lower_expression, lower_query};
 pub use parse::{parse_expression, parse_projection, plan_query, plan_sql};
 pub(crate) use raw_string::tokenize;

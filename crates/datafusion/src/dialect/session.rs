@@ -2,6 +2,7 @@
 
 use super::analyzer::{SparkCasts, SparkOperators};
 use super::generators::Generators;
+use super::guarded_filters::GuardingPlanner;
 use super::planner::SparkPlanner;
 use super::types::SparkTypes;
 use super::union_types::UnionTypes;
@@ -100,7 +101,10 @@ pub fn configure(config: SessionConfig, builder: SessionStateBuilder) -> Session
     if options.execution.time_zone.is_none() {
         options.execution.time_zone = Some("UTC".into());
     }
-    let mut builder = builder.with_config(config).with_type_planner(Arc::new(SparkTypes));
+    let mut builder = builder
+        .with_config(config)
+        .with_type_planner(Arc::new(SparkTypes))
+        .with_query_planner(Arc::new(GuardingPlanner));
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(SparkPlanner::default()));
     let relations = builder.relation_planners().get_or_insert_default();
     relations.insert(0, Arc::new(Generators));

@@ -15,6 +15,7 @@ use super::{
     StreamTable, StreamTransformNode, WatermarkNode,
 };
 use super::{aggregate, batch_time, check, dedup, is_streaming, stream_of, windows};
+use crate::dialect::guard_filters;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, plan_err};
@@ -125,6 +126,7 @@ fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> Result<
     rules.push(Arc::new(PushFilterBelowWatermark));
     rules.push(Arc::new(PushFilterBelowAggregate));
     let template = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
+    let template = guard_filters(template)?;
     check::after_optimization(&template)?;
     let Names { sources, watermarks, inputs, warnings, .. } = names;
     Ok(StreamingPlan { template, sources, watermarks, inputs, schema, warnings })
