@@ -31,7 +31,7 @@ pub(crate) async fn show(args: &Show) -> anyhow::Result<Exit> {
             None => args.dir.clone(),
         };
         let report = read::read(store.clone(), root, name).await?;
-        if !report.damaged.is_empty() {
+        if !report.is_sound() {
             exit = Exit::Failed;
         }
         if i > 0 {

@@ -43,7 +43,14 @@ pub(crate) fn delta_error(error: DeltaTableError) -> Error {
                 ErrorKind::Corrupt => Some(LOG_CORRUPT),
                 _ => store_error(&error).and_then(store_condition),
             };
-            let made = Error::new(kind, error.to_string()).with_source(error);
+            let advice = match kind {
+                ErrorKind::Corrupt => {
+                    ": a file of the table's _delta_log is damaged; restore it from a copy, or make \
+                     the table anew"
+                }
+                _ => "",
+            };
+            let made = Error::new(kind, format!("{error}{advice}")).with_source(error);
             match condition {
                 Some(condition) => made.with_condition(condition),
                 None => made,
@@ -159,6 +166,15 @@ mod tests {
         assert!(error.message().starts_with("version 2 is missing"), "{error}");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(missing_versions(10, 14).starts_with("versions 11 to 13 are"));
+    }
+
+    #[test]
+    fn a_damaged_log_says_what_to_do() {
+        let json_err = serde_json::from_str::<serde_json::Value>("{").unwrap_err();
+        let error =
+            delta_error(DeltaTableError::InvalidJsonLog { json_err, line: "{".into(), version: 7 });
+        assert_eq!((error.kind(), error.condition()), (ErrorKind::Corrupt, Some(LOG_CORRUPT)));
+        assert!(error.message().contains("restore it from a copy"), "{error}");
     }
 
     #[test]

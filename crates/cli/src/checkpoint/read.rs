@@ -27,6 +27,11 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Whether nothing is damaged and the next run can go on.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.damaged.is_empty() && !matches!(self.next, Next::Refuse(_))
+    }
+
     /// What is wrong, with the checkpoint called as its user does, and not as the store.
     pub(crate) fn named(&self, what: &str) -> String {
         match self.root.as_ref() {

@@ -199,6 +199,7 @@ async fn logs_that_do_not_fit_are_refused() {
     world.store.delete(&Path::from("cp/views/offsets/0")).await.unwrap();
     let report = world.report().await;
     assert!(matches!(&report.next, Next::Refuse(why) if why.contains("a commit without a plan")));
+    assert!(!report.is_sound());
     assert!(text(&report, 10).contains("the next run will refuse"));
 }
 

@@ -248,9 +248,13 @@ impl ZstdFrames {
 }
 
 fn broken(place: &str, error: io::Error) -> Error {
-    Error::invalid(format!("{place} is cut off or damaged: it cannot be decompressed"))
-        .with_condition("FAILED_READ_FILE.COMPRESSION")
-        .with_source(error)
+    Error::invalid(format!(
+        "{place} is cut off or damaged: it cannot be decompressed; set ignoreCorruptFiles to true \
+         to read what comes before the damage, or remove it with ignoreMissingFiles set to true, \
+         and put a whole one there under a new name"
+    ))
+    .with_condition("FAILED_READ_FILE.COMPRESSION")
+    .with_source(error)
 }
 
 #[cfg(test)]
@@ -309,6 +313,9 @@ mod tests {
                     Some("FAILED_READ_FILE.COMPRESSION"),
                     "{how:?} {cut}"
                 );
+                // A planned file may not be rewritten, so its name must be another one.
+                assert!(error.to_string().contains("ignoreCorruptFiles"), "{error}");
+                assert!(error.to_string().contains("under a new name"), "{error}");
             }
         }
         assert!(decompress(Compression::Gzip, b"not gzip at all", 4).is_err());
