@@ -1,18 +1,25 @@
 //! Ctrl-C, and the signal by which service managers and containers ask a program to end.
 
+#[cfg(unix)]
 use anyhow::Context;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Waits for wishes that the program ends. Once made, the program no longer ends by itself.
 pub(crate) struct Interrupt {
     #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    interrupt: Signal,
+    #[cfg(unix)]
+    terminate: Signal,
 }
 
 impl Interrupt {
     pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self {
             #[cfg(unix)]
-            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+            interrupt: signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?,
+            #[cfg(unix)]
+            terminate: signal(SignalKind::terminate())
                 .context("cannot listen for the signal to end")?,
         })
     }
@@ -21,7 +28,7 @@ impl Interrupt {
     pub(crate) async fn next(&mut self) {
         #[cfg(unix)]
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
+            _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
         #[cfg(not(unix))]
