@@ -99,7 +99,7 @@ impl Run {
     }
 
     /// Whether groups that have no state should be written as they come: in append mode most come
-    /// once. The others modes ask for all groups that a batch touched, or have few.
+    /// once. The other modes ask for all groups that a batch touched, or have few.
     fn should_write_new(&self, keys: &BinaryArray, state: &dyn StateStore) -> Result<bool> {
         let some = keys.slice(0, keys.len().min(PROBED));
         if self.info.mode != OutputMode::Append || !state.is_local() {
