@@ -143,8 +143,8 @@ pub struct StoreSize {
 ///
 /// 1. *Read your writes.* Reads see every write made through this handle; the last one wins,
 ///    also within one call.
-/// 2. *Order.* `scan` yields keys in byte order, each once, and never more than `limit`; `scan_back`
-///    yields them from the last one on.
+/// 2. *Order.* `scan` yields keys in byte order, each once, and never more than `limit`; `scan_ranges`
+///    yields those of one range after the other; `scan_back` yields them from the last one on.
 /// 3. *Drop aborts.* Dropping the handle has no effect that anyone can see.
 /// 4. *Isolation.* A handle never sees another handle's writes.
 /// 5. *Its groups only.* No key outside the handle's key groups is ever returned; writing one

@@ -218,8 +218,8 @@ impl Segment {
         }
     }
 
-    /// Puts the value of a key that has none here, and whose value below, if there is one, is not
-    /// removed; says whether it did.
+    /// Puts the value of a key that has none here, nor below if this says nothing of it
+    /// (`is_below`); says whether it did.
     pub(crate) fn put_absent(
         &mut self,
         hash: Hash,

@@ -22,7 +22,9 @@ fn reads_its_writes_catches() {
 
 #[test]
 fn scans_in_order_catches() {
-    for fault in [Fault::ScansBackwards, Fault::IgnoresLimits, Fault::StopsShort] {
+    for fault in
+        [Fault::ScansBackwards, Fault::IgnoresLimits, Fault::StopsShort, Fault::LimitsEachRange]
+    {
         assert_caught(laws::scans_in_order, fault);
     }
 }

@@ -98,8 +98,8 @@ impl Run {
         self.collected.add_known(keys[0].as_binary(), states, &self.codecs.values, state)
     }
 
-    /// Whether groups that have no state should be written as they come: in append mode most come
-    /// once. The other modes ask for all groups that a batch touched, or have few.
+    /// Whether groups that have no state should be written as they come: in append mode, if most of
+    /// the first are new. The other modes ask for all groups that a batch touched, or have few.
     fn should_write_new(&self, keys: &BinaryArray, state: &dyn StateStore) -> Result<bool> {
         let some = keys.slice(0, keys.len().min(PROBED));
         if self.info.mode != OutputMode::Append || !state.is_local() {

@@ -24,6 +24,7 @@ pub(crate) enum Fault {
     ScansBackwards,
     IgnoresLimits,
     StopsShort,
+    LimitsEachRange,
     DropKeeps,
     SharesHandles,
     ShowsAllGroups,
@@ -317,6 +318,18 @@ impl StateStore for Broken {
             return Ok(Entries { keys: reversed(&keys), values: reversed(&values) });
         }
         Ok(Entries { keys, values })
+    }
+
+    fn scan_ranges(&self, ranges: &[KeyRange], limit: usize) -> Result<Entries> {
+        if self.fault != Fault::LimitsEachRange {
+            return self.inner.lock().unwrap().scan_ranges(ranges, limit);
+        }
+        let found: Vec<Entries> =
+            ranges.iter().map(|range| self.scan(range, limit)).collect::<Result<_>>()?;
+        Ok(Entries {
+            keys: found.iter().flat_map(|entries| &entries.keys).collect(),
+            values: found.iter().flat_map(|entries| &entries.values).collect(),
+        })
     }
 
     fn put_many(&mut self, keys: &BinaryArray, values: &BinaryArray) -> Result<()> {
